@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Aggregator: the part in an exchange of a rank that owns a domain of the file. It takes the pieces
+ * of all ranks, round after round, and moves the rounds between its memory and the file in the
+ * background, one ahead of or behind the messages. An error ends its work on the file, not the
+ * exchange: it goes on taking pieces until nobody has one for it.
+ */
+#pragma once
+#include "access.h"
+#include "exchange_room.h"
+
+struct hipio_aggregator {
+    struct hipio_exchange_room *room;
+    struct hipio_access *access; /* for words */
+    const struct hipio_domains *domains;
+    struct hipio_file *file;   /* NULL: it could not be opened */
+    int domain;                /* -1: this rank owns none */
+    int64_t round;             /* open now; -1: none */
+    struct hipio_basin *basin; /* of that round */
+    int participants;          /* ranks that have pieces in it */
+    int heard;                 /* of these, how many sent their first piece, */
+    int missing;               /* and how many have not sent their last one */
+    uint64_t announced;        /* pieces that the others sent in all, */
+    uint64_t received;         /* and pieces that came, of any rank */
+    int posted;                /* receives */
+    int replying;              /* sends */
+    bool done;
+    int code; /* the first error, an MPI code */
+};
+
+/* room->range says what each rank touches. */
+void hipio_aggregator_init(struct hipio_aggregator *aggregator, struct hipio_exchange_room *room,
+                           struct hipio_access *access, const struct hipio_domains *domains);
+/* Opens and closes rounds and posts receives, as far as nothing has to be waited for but storage.
+ */
+void hipio_aggregator_post(struct hipio_aggregator *aggregator);
+/* Handles an ARRIVED or REPLIED event of a slot. */
+void hipio_aggregator_event(struct hipio_aggregator *aggregator, enum hipio_exchange_event event,
+                            int slot, const MPI_Status *status);
+/* All rounds are over; storage may still be at work (finish waits for it). */
+bool hipio_aggregator_is_done(const struct hipio_aggregator *aggregator);
+/* Waits for storage. Returns the first error, an MPI code. */
+int hipio_aggregator_finish(struct hipio_aggregator *aggregator);

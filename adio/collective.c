@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collective: one reduction tells all ranks the same facts, from them each takes the same path, and
+ * a second reduction ends the access on all. What a rank alone knows (its buffer's kind, an error)
+ * reaches the others only through these.
+ */
+#include "collective.h"
+#include "agree.h"
+#include "engine/stats.h"
+#include "engine/status.h"
+#include "exchange.h"
+#include "independent.h"
+#include "mpierr.h"
+#include "staged.h"
+#include "view.h"
+#include <limits.h>
+#include <string.h>
+
+/* The highest of all ranks, each. */
+struct facts {
+    long long error;       /* MPI class */
+    long long ours;        /* ROMIO's collective can't serve some rank's buffer */
+    long long independent; /* some rank can't, or must not, send its data to another */
+    long long exchange;  /* 1: some rank would have an exchange where ranks interleave, 2: always */
+    long long staged;    /* some rank asks for ROMIO's exchange, with windows */
+    long long unaligned; /* some rank starts inside an etype, which ROMIO's could not say */
+    long long rounds;    /* of windows */
+    long long end;       /* one past the last byte named */
+    long long size;      /* of the file */
+    long long room;      /* what each rank allows an aggregator, as a negative number */
+    long long align;     /* and wants for the domains */
+    long long least;
+};
+#define FACTS (int)(sizeof(struct facts) / sizeof(long long))
+
+/*
+ * The setting first, then ROMIO's hints; without a word from them, shared file systems aggregate
+ * and local ones do not.
+ */
+static void prefer(const struct hipio_access *access, struct facts *facts)
+{
+    struct hipio_driven *driven = access->driven;
+    const struct hipio_romio_hints *hints = driven->fd->hints;
+    int hint = access->call.op == HIPIO_READ ? hints->cb_read : hints->cb_write;
+
+    if (driven->tunables.collective == HIPIO_COLLECTIVE_INDEPENDENT)
+        facts->independent = 1;
+    else if (driven->tunables.collective == HIPIO_COLLECTIVE_STAGED)
+        facts->staged = 1;
+    else if (driven->tunables.collective == HIPIO_COLLECTIVE_EXCHANGE)
+        facts->exchange = 2;
+    else if (hint == HIPIO_ROMIO_HINT_DISABLE)
+        facts->independent = 1;
+    else if (hint == HIPIO_ROMIO_HINT_ENABLE)
+        facts->exchange = 2;
+    else if (driven->file && hipio_file_is_shared(driven->file))
+        facts->exchange = 1;
+}
+
+/*
+ * Atomic mode orders whole accesses, by locks that an aggregator could not hold for others. A
+ * change of byte order can't be cut inside an element, as rounds would.
+ */
+static bool must_be_alone(const struct hipio_driven *driven)
+{
+    return driven->fd->atomicity || driven->external32;
+}
+
+static void gather_facts(struct hipio_access *access, const struct hipio_memory *memory,
+                         struct facts *facts)
+{
+    struct hipio_driven *driven = access->driven;
+    uint64_t window = hipio_staged_window(driven);
+    struct hipio_exchange_terms terms;
+
+    facts->ours = driven->tunables.host_collectives != HIPIO_OFF ||
+                  hipio_independent_is_ours(driven, &access->call, memory) ||
+                  access->bytes > INT_MAX;
+    facts->rounds = (long long)((access->bytes + window - 1) / window);
+    facts->end = access->call.op == HIPIO_READ ? hipio_access_end(access) : 0;
+    facts->size = -1;
+    if (driven->fd->is_open && hipio_driver_file(driven, &access->request.file) == 0)
+        facts->size = hipio_file_size(access->request.file);
+    facts->unaligned =
+        driven->fd->etype_size && access->position % (uint64_t)driven->fd->etype_size;
+    hipio_exchange_propose(driven, &terms);
+    facts->room = -terms.buffer;
+    facts->align = terms.align;
+    facts->least = terms.least;
+    prefer(access, facts);
+    if (must_be_alone(driven) && !facts->staged)
+        facts->independent = 1;
+}
+
+/* Fills the access and this rank's facts; returns its MPI code. */
+static int prepare(struct hipio_driven *driven, const struct hipio_call *call,
+                   struct hipio_access *access, struct facts *facts)
+{
+    struct hipio_memory memory;
+    int rc, code;
+
+    memset(facts, 0, sizeof *facts);
+    *access = (struct hipio_access){.driven = driven, .call = *call, .lock_fd = -1};
+    if (driven->argument_error != MPI_SUCCESS) {
+        code = driven->argument_error;
+        driven->argument_error = MPI_SUCCESS;
+        facts->error = code;
+        return code;
+    }
+    rc = hipio_call_memory(call, &memory);
+    if (rc == 0)
+        rc = hipio_access_prepare(driven, call, &memory, access);
+    if (rc) {
+        code = hipio_access_code(access, rc, NULL);
+        facts->error = hipio_mpierr_class_of(code);
+        return code;
+    }
+    gather_facts(access, &memory, facts);
+    return MPI_SUCCESS;
+}
+
+/* ROMIO's own collective, in which no access fails. */
+static int run_lower(struct hipio_access *access)
+{
+    struct hipio_driven *driven = access->driven;
+    const struct hipio_call *call = &access->call;
+    MPI_Status status;
+    int error = MPI_SUCCESS;
+
+    driven->collective_error = MPI_SUCCESS;
+    driven->in_collective++;
+    (call->op == HIPIO_READ
+         ? driven->lower->read_strided_coll(driven->fd, call->buffer, call->count, call->type,
+                                            call->pointer, call->offset, &status, &error)
+         : driven->lower->write_strided_coll(driven->fd, call->buffer, call->count, call->type,
+                                             call->pointer, call->offset, &status, &error));
+    driven->in_collective--;
+    hipio_stats_add(HIPIO_COUNT_host_passed, 1);
+    access->request.done = access->bytes;
+    return error != MPI_SUCCESS ? error : driven->collective_error;
+}
+
+/* Through aggregators, if that is of use. */
+static int run_exchange(struct hipio_access *access, const struct facts *all)
+{
+    const struct hipio_exchange_terms terms = {-all->room, all->align, all->least};
+    enum hipio_exchange_verdict verdict;
+    int code = hipio_exchange_survey(access, &terms, all->exchange > 1, &verdict);
+
+    if (verdict == HIPIO_EXCHANGE_POSSIBLE)
+        return hipio_exchange_move(access);
+    return verdict == HIPIO_EXCHANGE_NEEDLESS ? hipio_access_run(access) : code;
+}
+
+/* What all ranks do, decided from what all ranks know. */
+static int run(struct hipio_access *access, const struct facts *all)
+{
+    bool past_end = access->call.op == HIPIO_READ && all->size >= 0 && all->end > all->size;
+    int code;
+
+    if (!all->ours && !past_end) {
+        hipio_access_grow(access);
+        return run_lower(access);
+    }
+    if (all->independent) {
+        code = hipio_access_run(access);
+    } else if (all->staged && !all->unaligned) {
+        hipio_access_grow(access);
+        code = hipio_staged_move(access, all->rounds, all->size);
+    } else if (all->exchange) {
+        code = run_exchange(access, all);
+    } else {
+        code = hipio_access_run(access);
+    }
+    if (code == MPI_SUCCESS)
+        hipio_access_advance(access, access->request.done);
+    return code;
+}
+
+void hipio_collective_move(hipio_romio_fd fd, const struct hipio_call *call, MPI_Status *status,
+                           int *error)
+{
+    struct hipio_driven *driven = hipio_driver_find(fd);
+    struct hipio_access access;
+    struct facts all;
+    int own = prepare(driven, call, &access, &all);
+    int rc = hipio_agree_max(fd->comm, (long long *)&all, FACTS);
+
+    if (own != MPI_SUCCESS)
+        *error = own;
+    else if (rc != MPI_SUCCESS)
+        *error = rc;
+    else if (all.error != MPI_SUCCESS)
+        *error = hipio_mpierr_code(MPI_ERR_OTHER,
+                                   "collective access: another rank's arguments or buffer were "
+                                   "refused, so nothing was moved; its own error says why");
+    else
+        *error = hipio_agree_end(fd->comm, run(&access, &all), fd->filename);
+    hipio_view_touch(driven);
+    if (*error == MPI_SUCCESS)
+        hipio_mpierr_set_bytes(status, access.request.done);
+    hipio_access_release(&access);
+}

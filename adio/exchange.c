@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Exchange: the survey, and the loop that drives both roles of a rank. */
+#include "exchange.h"
+#include "aggregator.h"
+#include "mpierr.h"
+#include "shipper.h"
+#include <string.h>
+#include <sys/stat.h>
+
+_Static_assert(sizeof(struct hipio_range) == 2 * sizeof(long long), "sent as two integers");
+
+/* The page cache's unit, below which no two hosts may share a part of the file. */
+#define PAGE 4096
+#define ALIGN_MAX (INT64_C(64) << 20)
+
+static int64_t block_of(const struct hipio_driven *driven)
+{
+    const struct hipio_romio_file *fd = driven->fd;
+    struct stat status;
+
+    if (fd->hints->striping_unit > 0)
+        return fd->hints->striping_unit;
+    if (fd->is_open && fd->fd_sys >= 0 && fstat(fd->fd_sys, &status) == 0)
+        return status.st_blksize;
+    return 0;
+}
+
+void hipio_exchange_propose(struct hipio_driven *driven, struct hipio_exchange_terms *terms)
+{
+    int64_t block = block_of(driven);
+
+    if (block > ALIGN_MAX)
+        block = ALIGN_MAX;
+    terms->align = block < PAGE ? PAGE : (block + PAGE - 1) / PAGE * PAGE;
+    terms->buffer = driven->fd->hints->cb_buffer_size;
+    terms->least = driven->fd->hints->min_fdomain_size;
+}
+
+static struct hipio_range own_range(const struct hipio_access *access)
+{
+    const struct hipio_request *request = &access->request;
+    struct hipio_range range = {0, 0};
+
+    if (access->bytes == 0)
+        return range;
+    hipio_layout_bounds(request->file_layout, request->file_start, access->bytes, &range.low,
+                        &range.high);
+    range.low += request->file_base;
+    range.high += request->file_base;
+    return range;
+}
+
+static void make_domains(const struct hipio_exchange_room *room, struct hipio_domains *domains)
+{
+    const struct hipio_domains_rules rules = {.aggregators = room->aggregators,
+                                              .align = room->terms.align,
+                                              .least = room->terms.least,
+                                              .round = room->round};
+
+    hipio_domains_make(room->range, room->ranks, &rules, domains);
+}
+
+/* Sorts a copy: the ranges stay in the order of ranks. */
+static bool interleave(struct hipio_exchange_room *room)
+{
+    size_t ranks = (size_t)room->ranks;
+
+    memcpy(room->range + ranks, room->range, ranks * sizeof *room->range);
+    return hipio_domains_interleave(room->range + ranks, room->ranks);
+}
+
+int hipio_exchange_survey(struct hipio_access *access, const struct hipio_exchange_terms *terms,
+                          bool insist, enum hipio_exchange_verdict *verdict)
+{
+    struct hipio_exchange_room *room;
+    struct hipio_range own = own_range(access);
+    struct hipio_domains domains;
+    int code = hipio_exchange_room_enter(access->driven, terms, &room);
+
+    *verdict = HIPIO_EXCHANGE_IMPOSSIBLE;
+    if (!room)
+        return code;
+    code = hipio_mpierr_class_of(
+        PMPI_Allgather(&own, 2, MPI_LONG_LONG, room->range, 2, MPI_LONG_LONG, room->comm));
+    if (code != MPI_SUCCESS)
+        return code;
+    make_domains(room, &domains);
+    if (hipio_domains_rounds(&domains) < room->tags && (insist || interleave(room)))
+        *verdict = HIPIO_EXCHANGE_POSSIBLE;
+    else
+        *verdict = HIPIO_EXCHANGE_NEEDLESS;
+    return MPI_SUCCESS;
+}
+
+/* Both roles of this rank. */
+struct roles {
+    struct hipio_exchange_room *room;
+    struct hipio_shipper shipper;
+    struct hipio_aggregator aggregator;
+};
+
+static void dispatch(struct roles *roles, int index, const MPI_Status *status)
+{
+    enum hipio_exchange_event event = (enum hipio_exchange_event)(index / HIPIO_EXCHANGE_SLOTS);
+    int slot = index % HIPIO_EXCHANGE_SLOTS;
+
+    if (event == HIPIO_EXCHANGE_SHIPPED || event == HIPIO_EXCHANGE_ANSWERED)
+        hipio_shipper_event(&roles->shipper, event, slot);
+    else
+        hipio_aggregator_event(&roles->aggregator, event, slot, status);
+}
+
+/* Handles one message; with `wait`, waits for one. */
+static int handle(struct roles *roles, bool wait)
+{
+    const int n = HIPIO_EXCHANGE_EVENTS * HIPIO_EXCHANGE_SLOTS;
+    int index = MPI_UNDEFINED, found = 1, rc;
+    MPI_Status status;
+
+    if (wait)
+        rc = PMPI_Waitany(n, roles->room->request, &index, &status);
+    else
+        rc = PMPI_Testany(n, roles->room->request, &index, &found, &status);
+    if (rc == MPI_SUCCESS && found && index != MPI_UNDEFINED)
+        dispatch(roles, index, &status);
+    return hipio_mpierr_class_of(rc);
+}
+
+/* Until nobody has anything more for this rank nor it for others. */
+static int run(struct roles *roles)
+{
+    int code = MPI_SUCCESS;
+
+    while (code == MPI_SUCCESS) {
+        bool posted = hipio_shipper_post(&roles->shipper);
+        hipio_aggregator_post(&roles->aggregator);
+        if (hipio_shipper_is_done(&roles->shipper) && hipio_aggregator_is_done(&roles->aggregator))
+            break;
+        code = handle(roles, !posted);
+    }
+    return code;
+}
+
+int hipio_exchange_move(struct hipio_access *access)
+{
+    struct roles roles = {.room = access->driven->exchange};
+    struct hipio_domains domains;
+
+    make_domains(roles.room, &domains);
+    hipio_shipper_init(&roles.shipper, roles.room, access, &domains, MPI_SUCCESS);
+    hipio_aggregator_init(&roles.aggregator, roles.room, access, &domains);
+    int code = run(&roles);
+    int stored = hipio_aggregator_finish(&roles.aggregator);
+    access->request.done = roles.shipper.found;
+    if (code == MPI_SUCCESS)
+        code = stored;
+    return code == MPI_SUCCESS ? roles.shipper.code : code;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Exchange room: sizes, allocation, places and tags. */
+#include "exchange_room.h"
+#include "agree.h"
+#include "engine/status.h"
+#include "mpierr.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tag 0 is ROMIO's, for the order of ordered calls. */
+#define TAG_ANSWER 1
+#define TAG_PIECE (TAG_ANSWER + HIPIO_EXCHANGE_SLOTS)
+
+#define PAGE 4096u
+/* Longer messages gain nothing. */
+#define DATA_MAX (UINT64_C(4) << 20)
+#define DATA_MIN (UINT64_C(1) << 10)
+/* A list of strips may take a quarter of what the data take. */
+#define LIST_SHARE 4
+#define ROUND_MIN 512
+
+static uint64_t list_bytes(const struct hipio_exchange_room *room)
+{
+    return sizeof(struct hipio_piece) + room->strips * sizeof(struct hipio_piece_strip);
+}
+
+/* Both roles' slots together stay within the setting window_size. */
+static void size_messages(struct hipio_exchange_room *room)
+{
+    uint64_t data = room->window / (4 * HIPIO_EXCHANGE_SLOTS);
+
+    if (data > DATA_MAX)
+        data = DATA_MAX;
+    if (data < DATA_MIN)
+        data = DATA_MIN;
+    room->data = data - data % 64;
+    room->strips = room->data / LIST_SHARE / sizeof(struct hipio_piece_strip);
+    room->stride = list_bytes(room) + sizeof(struct hipio_piece_answer) + room->data;
+    room->stride = (room->stride + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Two rounds share the aggregator's buffer: one is exchanged while the other is on its way to or
+ * from storage. */
+static void size_round(struct hipio_exchange_room *room)
+{
+    int64_t round = room->terms.buffer / 2, unit = room->terms.align;
+
+    if (round < unit)
+        unit = PAGE;
+    if (round >= unit)
+        round -= round % unit;
+    room->round = round < ROUND_MIN ? ROUND_MIN : round;
+}
+
+static void find_tags(struct hipio_exchange_room *room)
+{
+    int *highest = NULL, found = 0;
+
+    PMPI_Comm_get_attr(room->comm, MPI_TAG_UB, &highest, &found);
+    room->tags = (found ? *highest : INT16_MAX) - TAG_PIECE + 1;
+}
+
+static bool is_listed(const struct hipio_exchange_room *room, int rank)
+{
+    for (int i = 0; i < room->aggregators; i++) {
+        if (room->aggregator[i] == rank)
+            return true;
+    }
+    return false;
+}
+
+/* ROMIO's aggregators, in its order. */
+static void list_aggregators(struct hipio_exchange_room *room, const struct hipio_driven *driven)
+{
+    for (int i = 0; i < driven->cb_nodes; i++) {
+        int rank = driven->fd->hints->ranklist[i];
+        if (rank >= 0 && rank < room->ranks && !is_listed(room, rank))
+            room->aggregator[room->aggregators++] = rank;
+    }
+    if (room->aggregators == 0)
+        room->aggregator[room->aggregators++] = 0;
+}
+
+static int make_arena(struct hipio_exchange_room *room, const struct hipio_driven *driven)
+{
+    uint64_t bytes = 2 * HIPIO_EXCHANGE_SLOTS * room->stride;
+    int rc;
+
+    if (posix_memalign((void **)&room->arena, PAGE, bytes))
+        return -ENOMEM;
+    rc = hipio_layout_run(0, bytes, &room->arena_layout);
+    if (rc == 0)
+        rc = hipio_file_create_window(room->arena, bytes, "collective exchange", &driven->tunables,
+                                      &room->arena_file);
+    return rc;
+}
+
+static int make_basins(struct hipio_exchange_room *room)
+{
+    uint64_t bytes = hipio_basin_bytes((uint64_t)room->round);
+
+    if (posix_memalign(&room->basins, PAGE, 2 * bytes)) {
+        room->basins = NULL;
+        return -ENOMEM;
+    }
+    for (int i = 0; i < 2; i++)
+        hipio_basin_init(&room->basin[i], (char *)room->basins + (uint64_t)i * bytes,
+                         (uint64_t)room->round);
+    return 0;
+}
+
+static int furnish(struct hipio_exchange_room *room, const struct hipio_driven *driven)
+{
+    size_t ranks, most = driven->cb_nodes > 0 ? (size_t)driven->cb_nodes : 1;
+
+    PMPI_Comm_rank(room->comm, &room->rank);
+    PMPI_Comm_size(room->comm, &room->ranks);
+    ranks = (size_t)room->ranks;
+    size_messages(room);
+    size_round(room);
+    find_tags(room);
+    room->range = calloc(2 * ranks, sizeof *room->range);
+    room->peer = calloc(ranks, sizeof *room->peer);
+    room->aggregator = calloc(most, sizeof *room->aggregator);
+    room->pair = calloc(most, sizeof *room->pair);
+    if (!room->range || !room->peer || !room->aggregator || !room->pair)
+        return -ENOMEM;
+    list_aggregators(room, driven);
+    for (size_t i = 0; i < sizeof room->request / sizeof room->request[0]; i++)
+        room->request[i] = MPI_REQUEST_NULL;
+    int rc = make_arena(room, driven);
+    if (rc == 0 && is_listed(room, room->rank))
+        rc = make_basins(room);
+    return rc;
+}
+
+void hipio_exchange_room_destroy(struct hipio_exchange_room *room)
+{
+    if (!room)
+        return;
+    hipio_file_destroy(room->arena_file);
+    hipio_layout_release(room->arena_layout);
+    free(room->arena);
+    free(room->basins);
+    free(room->range);
+    free(room->peer);
+    free(room->aggregator);
+    free(room->pair);
+    free(room);
+}
+
+static struct hipio_exchange_room *make(const struct hipio_driven *driven,
+                                        const struct hipio_exchange_terms *terms)
+{
+    struct hipio_exchange_room *room = calloc(1, sizeof *room);
+
+    if (!room)
+        return NULL;
+    room->comm = driven->fd->comm;
+    room->terms = *terms;
+    room->window = driven->tunables.window_size;
+    if (furnish(room, driven) == 0)
+        return room;
+    hipio_exchange_room_destroy(room);
+    return NULL;
+}
+
+/* The terms and the setting are the same on all ranks, and so is the answer. */
+static bool fits(const struct hipio_exchange_room *room, const struct hipio_driven *driven,
+                 const struct hipio_exchange_terms *terms)
+{
+    return room->terms.buffer == terms->buffer && room->terms.align == terms->align &&
+           room->terms.least == terms->least && room->window == driven->tunables.window_size;
+}
+
+int hipio_exchange_room_enter(struct hipio_driven *driven, const struct hipio_exchange_terms *terms,
+                              struct hipio_exchange_room **room)
+{
+    long long missing;
+
+    if (driven->exchange && !fits(driven->exchange, driven, terms)) {
+        hipio_exchange_room_destroy(driven->exchange);
+        driven->exchange = NULL;
+    }
+    *room = driven->exchange;
+    if (*room)
+        return MPI_SUCCESS;
+    struct hipio_exchange_room *made = make(driven, terms);
+    missing = made ? 0 : 1;
+    int code = hipio_agree_max(driven->fd->comm, &missing, 1);
+    if (code == MPI_SUCCESS && !missing) {
+        *room = driven->exchange = made;
+        return MPI_SUCCESS;
+    }
+    if (!made)
+        code = hipio_mpierr_code(MPI_ERR_NO_MEM,
+                                 "no memory for a collective exchange; lower HIPIO_WINDOW_SIZE or "
+                                 "the hint cb_buffer_size");
+    hipio_exchange_room_destroy(made);
+    return code;
+}
+
+char *hipio_exchange_room_slot(const struct hipio_exchange_room *room, bool aggregator, int slot)
+{
+    int index = aggregator ? HIPIO_EXCHANGE_SLOTS + slot : slot;
+
+    return room->arena + (uint64_t)index * room->stride;
+}
+
+char *hipio_exchange_room_answer(const struct hipio_exchange_room *room, bool aggregator, int slot)
+{
+    return hipio_exchange_room_slot(room, aggregator, slot) + list_bytes(room);
+}
+
+uint64_t hipio_exchange_room_message(const struct hipio_exchange_room *room)
+{
+    return list_bytes(room) + room->data;
+}
+
+MPI_Request *hipio_exchange_room_request(struct hipio_exchange_room *room,
+                                         enum hipio_exchange_event event, int slot)
+{
+    return &room->request[(int)event * HIPIO_EXCHANGE_SLOTS + slot];
+}
+
+bool hipio_exchange_room_is_idle(struct hipio_exchange_room *room, enum hipio_exchange_event event,
+                                 int slot)
+{
+    return *hipio_exchange_room_request(room, event, slot) == MPI_REQUEST_NULL;
+}
+
+int hipio_exchange_room_tag(const struct hipio_exchange_room *room, int64_t round)
+{
+    return (int)(TAG_PIECE + round % room->tags);
+}
+
+int hipio_exchange_room_answer_tag(int slot)
+{
+    return TAG_ANSWER + slot;
+}

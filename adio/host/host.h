@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Host: what the glue to one MPI library supplies to the driver. Private structures of that library
+ * end here.
+ */
+#pragma once
+#include "romio321.h"
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Functions of the ROMIO in this process, found by the proof. */
+struct hipio_host_romio {
+    void (*immediate_open)(hipio_romio_fd fd,
+                           int *error); /* opens a file whose open was deferred */
+};
+const struct hipio_host_romio *hipio_host_romio(void);
+
+/*
+ * A background operation behind an MPI request. The request's errors reach the file's error
+ * handler. `test` is called from MPI's progress; it must not block nor call MPI. When it has
+ * returned true, `finish` is called once, gives the bytes moved and the MPI error code, and frees
+ * the operation.
+ */
+struct hipio_host_operation {
+    bool (*test)(struct hipio_host_operation *operation);
+    void (*finish)(struct hipio_host_operation *operation, uint64_t *bytes, int *code);
+};
+
+/* `file` is the MPI library's file handle. MPI_SUCCESS and *request, or a class; then `finish` has
+ * not been called. */
+int hipio_host_request_start(void *file, struct hipio_host_operation *operation,
+                             MPI_Request *request);
+/* A request that is complete from the start. */
+int hipio_host_request_completed(void *file, uint64_t bytes, int code, MPI_Request *request);
+/* Blocks until no operation of the file is in flight; their requests stay valid for MPI_Wait. */
+void hipio_host_requests_drain(void *file);

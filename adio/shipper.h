@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shipper: the part of every rank in an exchange. It cuts the rank's access into pieces, a round of
+ * an aggregator's domain after the other, and sends them with their bytes (write), or sends what it
+ * wants and puts the answers into the user's memory (read).
+ *
+ * Pieces are sent in the order of rounds. An aggregator takes all pieces of a round before it waits
+ * for the next, so the lowest round that is not complete anywhere always goes on.
+ */
+#pragma once
+#include "access.h"
+#include "exchange_room.h"
+
+struct hipio_shipper {
+    struct hipio_exchange_room *room;
+    struct hipio_access *access;
+    const struct hipio_domains *domains;
+    int64_t round;   /* in which pieces are being sent; -1: all are */
+    int visited;     /* pairs that were looked at in this round */
+    uint64_t limit;  /* packed position at which the current pair's part of the round ends */
+    uint32_t pieces; /* sent of that part */
+    int pending;     /* slots that are taken */
+    struct {
+        uint64_t at, bytes;
+    } slot[HIPIO_EXCHANGE_SLOTS];
+    uint64_t found; /* read: the bytes before this position are there, or will be */
+    int code;       /* this rank's first error, an MPI code */
+};
+
+/* room->range says what each rank touches. `code`: an error that this rank has met already; it then
+ * sends nothing but that it has nothing. */
+void hipio_shipper_init(struct hipio_shipper *shipper, struct hipio_exchange_room *room,
+                        struct hipio_access *access, const struct hipio_domains *domains, int code);
+/* Sends one piece, if there is one and a slot for it. False: neither. */
+bool hipio_shipper_post(struct hipio_shipper *shipper);
+/* Handles a SHIPPED or ANSWERED event of a slot. */
+void hipio_shipper_event(struct hipio_shipper *shipper, enum hipio_exchange_event event, int slot);
+bool hipio_shipper_is_done(const struct hipio_shipper *shipper);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* View: offset rules and pointer moves (MPI 3.1, sections 13.3 and 13.4). */
+#include "view.h"
+#include "engine/status.h"
+#include "flatten.h"
+#include <errno.h>
+
+/* So many file types, one after another, that offsets stay below 2^62. */
+static uint64_t repeats(const struct hipio_driven *driven, uint64_t size, int64_t extent)
+{
+    int64_t room = INT64_MAX / 2 - driven->fd->disp;
+    int64_t step = extent > (int64_t)size ? extent : (int64_t)size;
+    int64_t n = step > 0 ? room / step : 1;
+    return n > 0 ? (uint64_t)n : 1;
+}
+
+static int flatten_view(struct hipio_driven *driven)
+{
+    MPI_Count lb, extent;
+    struct hipio_layout *tile, *view;
+    int rc;
+
+    if (PMPI_Type_get_extent_x(driven->fd->filetype, &lb, &extent) != MPI_SUCCESS)
+        return hipio_status_set(-EINVAL, "MPI does not know the extent of the file type");
+    rc = hipio_flatten(driven->fd->filetype, 1, &tile);
+    if (rc)
+        return rc;
+    rc = hipio_layout_vector(hipio_layout_retain(tile), 0,
+                             repeats(driven, hipio_layout_size(tile), extent), extent, &view);
+    if (rc) {
+        hipio_layout_release(tile);
+        return rc;
+    }
+    if (!hipio_layout_is_monotonic(view)) {
+        hipio_layout_release(tile);
+        hipio_layout_release(view);
+        return hipio_status_set(
+            -EINVAL,
+            "view of %s: the file type's displacements decrease or overlap, which MPI 3.1 section "
+            "13.3 forbids",
+            driven->fd->filename);
+    }
+    driven->tile = tile;
+    driven->tile_extent = extent;
+    driven->view = view;
+    return 0;
+}
+
+int hipio_view_prepare(struct hipio_driven *driven)
+{
+    return driven->view ? 0 : flatten_view(driven);
+}
+
+bool hipio_view_is_contiguous(const struct hipio_driven *driven)
+{
+    int64_t start;
+    return hipio_layout_is_contiguous(driven->view, &start);
+}
+
+bool hipio_view_is_empty(const struct hipio_driven *driven)
+{
+    return hipio_layout_size(driven->tile) == 0;
+}
+
+/*
+ * Bytes of the view below the pointer. Only the file types around it need a search: those before
+ * hold their whole size.
+ */
+static uint64_t position_of_pointer(const struct hipio_driven *driven)
+{
+    int64_t from_start = driven->fd->fp_ind - driven->fd->disp;
+    uint64_t size = hipio_layout_size(driven->tile), whole = 0;
+
+    if (from_start <= 0 || size == 0)
+        return 0;
+    if (driven->tile_extent > 0) {
+        whole = (uint64_t)(from_start / driven->tile_extent);
+        whole = whole > 1 ? whole - 1 : 0;
+    }
+    uint64_t start = whole * size, total = hipio_layout_size(driven->view);
+    uint64_t around = total - start < 4 * size ? total - start : 4 * size;
+    return start + hipio_layout_bytes_below(
+                       driven->view, start,
+                       hipio_view_is_contiguous(driven) ? total - start : around, from_start);
+}
+
+uint64_t hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset)
+{
+    if (hipio_view_is_empty(driven))
+        return 0;
+    if (pointer == HIPIO_ROMIO_INDIVIDUAL)
+        return position_of_pointer(driven);
+    return (uint64_t)offset * (uint64_t)driven->fd->etype_size;
+}
+
+int64_t hipio_view_offset(const struct hipio_driven *driven, uint64_t position)
+{
+    struct hipio_cursor cursor;
+    int64_t offset = 0;
+
+    hipio_cursor_init(&cursor, driven->view, position);
+    hipio_cursor_next_run(&cursor, 1, &offset);
+    return driven->fd->disp + offset;
+}
+
+void hipio_view_seek(struct hipio_driven *driven, int64_t offset)
+{
+    driven->fd->fp_ind = offset;
+    hipio_view_touch(driven);
+}
+
+void hipio_view_touch(struct hipio_driven *driven)
+{
+    driven->fd->fp_sys_posn = -1;
+}

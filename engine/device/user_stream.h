@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * User stream: what can be queued on a stream that belongs to the application.
+ *
+ * A provider fills one struct hipio_user_stream_ops and names it in its struct hipio_device_ops. A
+ * wrapped stream is a struct hipio_stream like any other: launch, event_record and
+ * stream_synchronize of the provider take it too. It is never destroyed, only unwrapped, and that
+ * may be done when the application has destroyed the stream itself.
+ */
+#pragma once
+#include "device/device.h"
+#include <stdint.h>
+
+/* Eight bytes that the host reads and writes with atomics and that a stream can wait for. */
+struct hipio_word {
+    uint64_t *host; /* 0 when created */
+    void *device;   /* the same bytes as the device knows them */
+};
+
+struct hipio_user_stream_ops {
+    /*
+     * Finds the device of a stream by its handle; NULL is the default stream of the current device.
+     * 0; -EINVAL: no such stream, where the runtime can tell (HIP 7 can't: it would crash);
+     * -ENOTSUP: a handle that means another stream in every thread.
+     */
+    int (*device_of)(void *handle, int *device);
+    /* Makes our name for the stream. 0 or -ENOMEM, or as device_of. */
+    int (*wrap)(void *handle, struct hipio_stream **out);
+    void (*unwrap)(struct hipio_stream *stream);
+    /* Can work be queued now? 0; -EBUSY: the stream is being captured to a graph; -EINVAL:
+     * destroyed, or of a context in which kernels of ours can't run. With text. */
+    int (*check)(struct hipio_stream *stream);
+
+    /* Queues a call of the function, which must not call the GPU runtime. After a fault of the
+     * device it may never come. */
+    int (*call)(struct hipio_stream *stream, void (*function)(void *), void *argument);
+
+    /* -ENOTSUP: streams of the device can't wait for memory values. */
+    int (*word_create)(int device, struct hipio_word *out);
+    void (*word_destroy)(int device, struct hipio_word *word);
+    /* The stream stands until the word is at least `value`. */
+    int (*wait)(struct hipio_stream *stream, const struct hipio_word *word, uint64_t value);
+    /* The stream stores `value` once its earlier work is visible to the host. */
+    int (*write)(struct hipio_stream *stream, const struct hipio_word *word, uint64_t value);
+};
+
+/* For a provider whose streams are not the application's: refuses everything. */
+extern const struct hipio_user_stream_ops hipio_user_stream_none;

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plan: a table of facts and the plan each must give.
+ */
+#include "plan.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define K ((uint64_t)1 << 10)
+#define M ((uint64_t)1 << 20)
+#define G ((uint64_t)1 << 30)
+
+/* The facts about a mapping, where none comes into question. */
+#define NO_MAPPING HIPIO_AUTO, false, false, 0, 0
+
+struct row {
+    const char *what;
+    struct hipio_plan_facts facts;
+    struct hipio_plan wanted;
+};
+
+/* facts: op, length, staged, shared, cores, lanes, chunk_size, pinned_limit, mapping, mappable,
+ * fresh, run, neighbours. Wanted: lanes, slots, chunk, piece, reason (not compared), mapped */
+static const struct row rows[] = {
+    {"one byte",
+     {HIPIO_READ, 1, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {1, 1, M, 256 * K, 0, false}},
+    {"one copy",
+     {HIPIO_READ, 256 * K, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {1, 1, M, 256 * K, 0, false}},
+    {"short, cut to overlap",
+     {HIPIO_READ, M, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {1, 2, M, 256 * K, 0, false}},
+    {"cut in whole pages",
+     {HIPIO_READ, 2 * M + 5, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {1, 2, M, 516 * K, 0, false}},
+    {"just below the second lane",
+     {HIPIO_READ, 4 * M - 1, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {1, 2, M, M, 0, false}},
+    {"two lanes",
+     {HIPIO_READ, 4 * M, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {2, 2, M, M, 0, false}},
+    {"many lanes",
+     {HIPIO_READ, G, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {8, 2, M, M, 0, false}},
+    {"few cores",
+     {HIPIO_READ, G, true, false, 3, 0, M, 64 * M, NO_MAPPING},
+     {3, 2, M, M, 0, false}},
+    {"bound to one core",
+     {HIPIO_READ, G, true, false, 1, 0, M, 64 * M, NO_MAPPING},
+     {1, 2, M, M, 0, false}},
+    {"local write",
+     {HIPIO_WRITE, G, true, false, 16, 0, M, 64 * M, NO_MAPPING},
+     {1, 2, M, M, 0, false}},
+    {"shared write",
+     {HIPIO_WRITE, G, true, true, 16, 0, M, 64 * M, NO_MAPPING},
+     {4, 2, M, M, 0, false}},
+    {"lanes set, one core",
+     {HIPIO_WRITE, G, true, false, 1, 5, M, 64 * M, NO_MAPPING},
+     {5, 2, M, M, 0, false}},
+    {"too many lanes set",
+     {HIPIO_READ, G, true, false, 1, 1000, M, G, NO_MAPPING},
+     {16, 2, M, M, 0, false}},
+    {"more lanes than pieces",
+     {HIPIO_READ, 2 * M, true, false, 8, 7, M, G, NO_MAPPING},
+     {4, 2, M, 512 * K, 0, false}},
+    {"limit for two lanes",
+     {HIPIO_READ, G, true, false, 16, 0, M, 4 * M, NO_MAPPING},
+     {2, 2, M, M, 0, false}},
+    {"limit for two chunks",
+     {HIPIO_READ, G, true, false, 16, 0, M, 2 * M, NO_MAPPING},
+     {1, 2, M, M, 0, false}},
+    {"chunk larger than the limit",
+     {HIPIO_READ, G, true, false, 16, 0, M, 64 * K, NO_MAPPING},
+     {1, 2, 32 * K, 32 * K, 0, false}},
+    {"limit of a page",
+     {HIPIO_READ, G, true, false, 16, 0, M, 4 * K, NO_MAPPING},
+     {1, 2, 4 * K, 4 * K, 0, false}},
+    {"no pinned memory",
+     {HIPIO_READ, G, true, false, 16, 0, 8 * M, 0, NO_MAPPING},
+     {1, 2, M, M, 0, false}},
+    {"chunk of nothing",
+     {HIPIO_READ, M, true, false, 1, 0, 0, G, NO_MAPPING},
+     {1, 2, 4 * K, 4 * K, 0, false}},
+    {"odd chunk",
+     {HIPIO_READ, M, true, false, 1, 0, 4097, G, NO_MAPPING},
+     {1, 2, 8 * K, 8 * K, 0, false}},
+    {"vast chunk",
+     {HIPIO_READ, 8 * G, true, false, 1, 0, UINT64_MAX, UINT64_MAX, NO_MAPPING},
+     {1, 2, G, G, 0, false}},
+    {"vast request",
+     {HIPIO_READ, UINT64_MAX, true, false, 2, 0, M, 64 * M, NO_MAPPING},
+     {2, 2, M, M, 0, false}},
+    {"in place, short",
+     {HIPIO_READ, M, false, false, 16, 0, M, 0, NO_MAPPING},
+     {1, 0, 0, 4 * M, 0, false}},
+    {"in place, long",
+     {HIPIO_READ, G, false, false, 16, 0, M, 0, NO_MAPPING},
+     {8, 0, 0, 4 * M, 0, false}},
+    {"in place, write",
+     {HIPIO_WRITE, G, false, false, 16, 0, M, 0, NO_MAPPING},
+     {1, 0, 0, 4 * M, 0, false}},
+    /* Mappings: cached files by many writers and in small pieces, fresh ones by several. */
+    {"cached write",
+     {HIPIO_WRITE, G, true, false, 16, 0, M, 64 * M, HIPIO_AUTO, true, false, G, 0},
+     {8, 2, M, M, 0, true}},
+    {"cached write, one core",
+     {HIPIO_WRITE, G, true, false, 1, 0, M, 64 * M, HIPIO_AUTO, true, false, G, 0},
+     {1, 2, M, M, 0, true}},
+    {"fresh write, alone",
+     {HIPIO_WRITE, G, true, false, 1, 0, M, 64 * M, HIPIO_AUTO, true, true, G, 0},
+     {1, 2, M, M, 0, false}},
+    {"fresh write, short",
+     {HIPIO_WRITE, 2 * M, true, false, 8, 0, M, 64 * M, HIPIO_AUTO, true, true, 2 * M, 0},
+     {1, 2, M, 512 * K, 0, false}},
+    {"fresh write, many lanes",
+     {HIPIO_WRITE, G, true, false, 8, 0, M, 64 * M, HIPIO_AUTO, true, true, G, 0},
+     {8, 2, M, M, 0, true}},
+    {"fresh write, many ranks",
+     {HIPIO_WRITE, G, true, false, 1, 0, M, 64 * M, HIPIO_AUTO, true, true, 64 * K, 7},
+     {1, 2, M, M, 0, true}},
+    {"fresh write, small blocks",
+     {HIPIO_WRITE, G, true, false, 1, 0, M, 64 * M, HIPIO_AUTO, true, true, 4 * K, 0},
+     {1, 2, M, M, 0, true}},
+    {"write, little",
+     {HIPIO_WRITE, 64 * K - 1, true, false, 8, 0, M, 64 * M, HIPIO_AUTO, true, false, 4 * K, 7},
+     {1, 1, M, 256 * K, 0, false}},
+    {"read, small blocks",
+     {HIPIO_READ, G, true, false, 2, 0, M, 64 * M, HIPIO_AUTO, true, false, 64 * K, 0},
+     {2, 2, M, M, 0, true}},
+    {"read, large blocks",
+     {HIPIO_READ, G, true, false, 2, 0, M, 64 * M, HIPIO_AUTO, true, false, 128 * K, 0},
+     {2, 2, M, M, 0, false}},
+    {"read in place, small blocks",
+     {HIPIO_READ, G, false, false, 2, 0, M, 64 * M, HIPIO_AUTO, true, false, 4 * K, 0},
+     {2, 0, 0, 4 * M, 0, false}},
+    {"write in place",
+     {HIPIO_WRITE, G, false, false, 2, 0, M, 64 * M, HIPIO_AUTO, true, false, G, 0},
+     {2, 0, 0, 4 * M, 0, true}},
+    {"mapping off",
+     {HIPIO_WRITE, G, true, false, 16, 0, M, 64 * M, HIPIO_OFF, true, false, 4 * K, 7},
+     {1, 2, M, M, 0, false}},
+    {"mapping forced",
+     {HIPIO_READ, 1, false, false, 16, 0, M, 64 * M, HIPIO_FORCE, true, false, 1, 0},
+     {1, 0, 0, 4 * M, 0, true}},
+    {"forced, not mappable",
+     {HIPIO_WRITE, G, true, false, 16, 0, M, 64 * M, HIPIO_FORCE, false, false, 4 * K, 7},
+     {1, 2, M, M, 0, false}},
+};
+
+static void makes_the_plan_of_each_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct hipio_plan *wanted = &rows[i].wanted;
+        struct hipio_plan plan;
+        hipio_plan_make(&rows[i].facts, &plan);
+        if (plan.lanes != wanted->lanes || plan.slots != wanted->slots ||
+            plan.chunk != wanted->chunk || plan.piece != wanted->piece ||
+            plan.mapped != wanted->mapped)
+            fail_msg("%s: lanes %u (not %u), slots %u (%u), chunk %llu (%llu), piece %llu (%llu), "
+                     "mapped %d (%d)",
+                     rows[i].what, plan.lanes, wanted->lanes, plan.slots, wanted->slots,
+                     (unsigned long long)plan.chunk, (unsigned long long)wanted->chunk,
+                     (unsigned long long)plan.piece, (unsigned long long)wanted->piece, plan.mapped,
+                     wanted->mapped);
+    }
+}
+
+/* Whatever the settings: a piece fits its chunk, pages are whole, and the lanes' chunks fit the
+ * limit if two of them do. */
+static void keeps_its_rules_everywhere(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {0, 1, 4095, 4096, 4097, 65536, M, 3 * M + 1, G, UINT64_MAX};
+    const size_t n = sizeof sizes / sizeof sizes[0];
+
+    for (size_t i = 0; i < n * n * n * 4; i++) {
+        struct hipio_plan_facts facts = {
+            .op = i % 2 ? HIPIO_READ : HIPIO_WRITE,
+            .shared = i / 2 % 2,
+            .staged = true,
+            .cores = 7,
+            .length = sizes[i / 4 % n] ? sizes[i / 4 % n] : 1,
+            .chunk_size = sizes[i / 4 / n % n],
+            .pinned_limit = sizes[i / 4 / n / n % n],
+        };
+        struct hipio_plan plan;
+        hipio_plan_make(&facts, &plan);
+        assert_true(plan.lanes >= 1 && plan.lanes <= HIPIO_PLAN_LANES_MAX);
+        assert_true(plan.chunk >= 4096 && plan.chunk % 4096 == 0);
+        assert_true(plan.piece > 0 && plan.piece <= plan.chunk && plan.piece % 4096 == 0);
+        if (facts.pinned_limit >= 8192)
+            assert_true(plan.lanes * 2 * plan.chunk <= facts.pinned_limit);
+    }
+}
+
+static void tells_its_reason(void **state)
+{
+    (void)state;
+    struct hipio_plan plan;
+    char text[128];
+    hipio_plan_make(&rows[9].facts, &plan);
+    hipio_plan_describe(&plan, text, sizeof text);
+    assert_string_equal(text, "1 lane of 2 x 1048576 bytes, pieces of 1048576: writers of a local "
+                              "file wait for each other");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(makes_the_plan_of_each_row),
+        cmocka_unit_test(keeps_its_rules_everywhere),
+        cmocka_unit_test(tells_its_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
