@@ -72,9 +72,11 @@ static void gather_facts(struct hipio_access *access, const struct hipio_memory 
     struct hipio_driven *driven = access->driven;
     uint64_t window = hipio_staged_window(driven);
     struct hipio_exchange_terms terms;
+    int64_t start;
 
     facts->ours = driven->tunables.host_collectives != HIPIO_OFF ||
                   hipio_independent_is_ours(driven, &access->call, memory) ||
+                  !hipio_layout_is_contiguous(access->memory_layout, &start) ||
                   access->bytes > INT_MAX;
     facts->rounds = (long long)((access->bytes + window - 1) / window);
     facts->end = access->call.op == HIPIO_READ ? hipio_access_end(access) : 0;

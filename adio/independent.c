@@ -37,68 +37,29 @@ bool hipio_independent_is_ours(const struct hipio_driven *driven, const struct h
 }
 
 /*
- * Through a view with gaps ROMIO as shipped reads and writes whole stretches of the file: a write
- * puts back old bytes over what another rank has just written without a lock, a read finds the
- * wrong place beyond 2 GiB. The engine touches only what the view names. A user who asks for data
- * sieving by its hint gets ROMIO's.
+ * Contiguous host accesses are ROMIO's. Its strided ones are not left to it: it puts back old bytes
+ * over what another rank has just written without a lock, finds the wrong place beyond 2 GiB, takes
+ * some nested types for others, fills holes with stale memory, and counts bytes past the end of the
+ * file as read. The engine touches only the bytes that the access names.
  */
-static bool is_gapped(const struct hipio_driven *driven, const struct hipio_call *call)
-{
-    const struct hipio_romio_hints *hints = driven->fd->hints;
-    int sieve = call->op == HIPIO_READ ? hints->ds_read : hints->ds_write;
-
-    return !call->absolute && !hipio_view_is_contiguous(driven) && sieve != HIPIO_ROMIO_HINT_ENABLE;
-}
-
-/* ROMIO's strided read counts bytes past the end of the file as read and overwrites the memory for
- * them. */
-static bool reads_past_end(struct hipio_access *access)
-{
-    int64_t size;
-
-    if (access->call.op != HIPIO_READ || access->bytes == 0 ||
-        hipio_driver_file(access->driven, &access->request.file))
-        return false;
-    size = hipio_file_size(access->request.file);
-    return size >= 0 && hipio_access_end(access) > size;
-}
-
-/* Chooses who serves an access that may be strided. */
-static void serve_strided(struct hipio_access *access, bool ours, MPI_Status *status, int *error)
-{
-    struct hipio_driven *driven = access->driven;
-    const struct hipio_call *call = &access->call;
-
-    if (ours || is_gapped(driven, call) || (!call->absolute && reads_past_end(access))) {
-        run_ours(access, status, error);
-        return;
-    }
-    hipio_stats_add(HIPIO_COUNT_host_passed, 1);
-    run_lower(driven->fd, call, status, error);
-}
-
 static void serve(struct hipio_driven *driven, const struct hipio_call *call, MPI_Status *status,
                   int *error)
 {
     struct hipio_access access = {.driven = driven, .call = *call, .lock_fd = -1};
     struct hipio_memory memory;
     int rc = hipio_call_memory(call, &memory);
-    bool ours = rc == 0 && hipio_independent_is_ours(driven, call, &memory);
 
-    if (rc) {
-        *error = hipio_access_code(&access, rc, NULL);
-        return;
-    }
-    if (!ours && call->absolute) {
+    if (rc == 0 && call->absolute && !hipio_independent_is_ours(driven, call, &memory)) {
         hipio_stats_add(HIPIO_COUNT_host_passed, 1);
         run_lower(driven->fd, call, status, error);
         return;
     }
-    rc = hipio_access_prepare(driven, call, &memory, &access);
+    if (rc == 0)
+        rc = hipio_access_prepare(driven, call, &memory, &access);
     if (rc)
         *error = hipio_access_code(&access, rc, NULL);
     else
-        serve_strided(&access, ours, status, error);
+        run_ours(&access, status, error);
     hipio_access_release(&access);
 }
 

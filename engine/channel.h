@@ -64,7 +64,6 @@ struct hipio_channel {
     struct hipio_async_op *tail;
     uint64_t begun;   /* operations that the stream has reached */
     uint64_t carried; /* operations that the thread has taken */
-    uint64_t finished; /* of these, over */
     unsigned users;   /* submitters inside */
     bool closing;
     bool orphan; /* nobody joins the thread: it destroys the channel */

@@ -65,7 +65,6 @@ static void look_for_fault(struct hipio_channel *channel)
         pthread_mutex_unlock(&channel->lock);
         hipio_async_carry(op, true);
         pthread_mutex_lock(&channel->lock);
-        channel->finished++;
     }
 }
 
@@ -125,7 +124,6 @@ static void *carry_operations(void *argument)
         pthread_mutex_unlock(&channel->lock);
         hipio_async_carry(op, false);
         pthread_mutex_lock(&channel->lock);
-        channel->finished++;
     }
     const bool orphan = channel->orphan;
     pthread_mutex_unlock(&channel->lock);
@@ -265,15 +263,15 @@ int hipio_streams_register(void *handle, unsigned flags)
     return status;
 }
 
-/* Lets the thread end, and destroys the channel unless the stream or a submitter still needs it. */
+/* Lets the thread end, and destroys the channel unless the stream or a submitter still needs it. A
+ * stream that is past everything has left the thread nothing but its last steps. */
 static void close_channel(struct hipio_channel *channel)
 {
     const pthread_t thread = channel->thread;
     const bool past = hipio_channel_query(channel) != -EAGAIN;
 
     pthread_mutex_lock(&channel->lock);
-    const bool idle =
-        past && !channel->head && channel->users == 0 && channel->carried == channel->finished;
+    const bool idle = past && !channel->head && channel->users == 0;
     channel->closing = true;
     channel->orphan = !idle;
     pthread_cond_broadcast(&channel->change);

@@ -55,7 +55,10 @@ static size_t count(char **list)
     return n;
 }
 
-/* The environment with one more line; NULL: no memory. It is never freed, nor is the line. */
+/* Never freed: readers may be anywhere in it. */
+static char **kept;
+
+/* The environment with one more line; NULL: no memory. */
 static char **with_line(char **list, char *line)
 {
     const size_t n = count(list);
@@ -66,6 +69,7 @@ static char **with_line(char **list, char *line)
     memcpy(copy, list, n * sizeof *copy);
     copy[n] = line;
     copy[n + 1] = NULL;
+    kept = copy;
     return copy;
 }
 

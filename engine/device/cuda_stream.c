@@ -20,6 +20,12 @@ static int refuse(const char *what)
     return hipio_status_set(-ENOTSUP, "cuda: this driver has no %s", what);
 }
 
+static bool is_bad_handle(int error)
+{
+    return error == GPU_INVALID_VALUE || error == GPU_INVALID_HANDLE ||
+           error == GPU_CONTEXT_IS_DESTROYED;
+}
+
 static int context_of(void *handle, void **context)
 {
     int error;
@@ -34,9 +40,11 @@ static int context_of(void *handle, void **context)
         error = hipio_cuda.cuCtxGetCurrent(context);
     else
         error = hipio_cuda.cuStreamGetCtx(handle, context);
-    if (error != 0)
+    if (is_bad_handle(error))
         return hipio_status_set(-EINVAL, "cuda: %p is no stream, or was destroyed (%d)", handle,
                                 error);
+    if (error != 0)
+        return hipio_cuda_check("cuStreamGetCtx", error);
     if (*context == NULL)
         return hipio_status_set(-EINVAL, "cuda: the default stream means nothing in a thread "
                                          "without a current context");
@@ -97,7 +105,7 @@ static int check_capture(const struct hipio_stream *stream)
     if (hipio_cuda.cuStreamIsCapturing == NULL)
         return 0;
     int error = hipio_cuda.cuStreamIsCapturing(stream->on.handle, &capturing);
-    if (error == GPU_INVALID_HANDLE || error == GPU_CONTEXT_IS_DESTROYED)
+    if (is_bad_handle(error))
         return hipio_status_set(-EINVAL, "cuda: the stream was destroyed (%d)", error);
     if (error != 0 || capturing == 0)
         return hipio_cuda_check("cuStreamIsCapturing", error);

@@ -51,6 +51,12 @@ static int ask_device(const struct hip_functions *f, void *handle, int *device)
     return *device < 0 ? GPU_INVALID_HANDLE : 0;
 }
 
+static bool is_bad_handle(int error)
+{
+    return error == GPU_INVALID_VALUE || error == GPU_INVALID_HANDLE ||
+           error == GPU_CONTEXT_IS_DESTROYED;
+}
+
 static int device_of(void *handle, int *device)
 {
     const struct hip_functions *f = hipio_hip_functions();
@@ -61,9 +67,9 @@ static int device_of(void *handle, int *device)
         return hipio_status_set(-ENOTSUP, "hip: the per-thread default stream is another stream in "
                                           "every thread: create one");
     int error = ask_device(f, handle, device);
-    if (error == 0)
-        return 0;
-    hipio_hip_check("hipStreamGetDevice", error);
+    int rc = hipio_hip_check("hipStreamGetDevice", error);
+    if (!is_bad_handle(error))
+        return rc;
     return hipio_status_set(-EINVAL, "hip: %p is no stream, or was destroyed (%d)", handle, error);
 }
 
@@ -103,7 +109,7 @@ static int check(struct hipio_stream *stream)
     if (f == NULL || f->hipStreamIsCapturing == NULL)
         return f == NULL ? hipio_status_set(-ENODEV, "hip: the runtime is not attached") : 0;
     int rc = perform(stream->device, "hipStreamIsCapturing", ask_capture, &work);
-    if (work.error == GPU_INVALID_HANDLE || work.error == GPU_CONTEXT_IS_DESTROYED)
+    if (is_bad_handle(work.error))
         return hipio_status_set(-EINVAL, "hip: the stream was destroyed (%d)", work.error);
     if (rc != 0)
         return rc;

@@ -159,17 +159,30 @@ static int move_direct(const struct ways *ways, struct span *span, uint64_t end)
     return move_plain(ways, span, end);
 }
 
+/* Where direct reads end: the kernel fills the memory of a whole block, also where the file ends in
+ * the middle of it. */
+static uint64_t readable(const struct ways *ways, const struct span *span)
+{
+    const int64_t size = hipio_file_size(ways->file);
+
+    if (size < 0 || size - span->offset >= (int64_t)span->length)
+        return span->length;
+    return size > span->offset ? (uint64_t)(size - span->offset) : 0;
+}
+
 /* 0 with less than the length: a read met the end of the file. */
 static int move_span(const struct ways *ways, struct span *span)
 {
     if (ways->direct < 0)
         return move_plain(ways, span, span->length);
+    const uint64_t length = ways->op == HIPIO_READ ? readable(ways, span) : span->length;
     const struct hipio_split split =
-        hipio_split_make(&ways->rule, (uintptr_t)span->memory, span->offset, span->length);
+        hipio_split_make(&ways->rule, (uintptr_t)span->memory, span->offset, length);
     int status = split.head ? move_plain(ways, span, split.head) : 0;
     if (status == 0 && split.body && span->moved == split.head)
         status = move_direct(ways, span, split.head + split.body);
-    if (status == 0 && split.tail && span->moved == split.head + split.body)
+    /* The tail, and what a read asks for behind the end of the file. */
+    if (status == 0 && span->moved == split.head + split.body && span->moved < span->length)
         status = move_plain(ways, span, span->length);
     return status;
 }

@@ -161,19 +161,22 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void access_make(const struct trial *trial, struct random_state *random, int monotonic,
+static void access_make(const struct trial *trial, struct random_state *random, bool rising,
                         struct access *access)
 {
     struct map *memory = &access->memory;
     int64_t step, most;
 
-    map_make(memory, random_type(random, (int)random_below(random, 4), monotonic));
+    if (rising)
+        map_make_rising(memory, random);
+    else
+        map_make(memory, random_type(random, (int)random_below(random, 4), 0));
     step = (memory->extent < 0 ? -memory->extent : memory->extent) + memory->span + 1;
     most = least(MOST_BYTES / memory->bytes + 1, (MEMORY / 2 - 60000) / step + 1);
     most = least(most, MOST_HULL / trial->tile * trial->view.bytes / memory->bytes + 1);
     /* Sooner or later a rank has nothing. */
     access->count = random_below(random, 8) ? 1 + (int)random_below(random, (uint32_t)most) : 0;
-    if (memory->extent < memory->span && access->count > 1 && monotonic)
+    if (memory->extent < memory->span && access->count > 1 && rising)
         access->count = 1; /* items would overlap */
     access->bytes = access->count * memory->bytes;
     access->at = random_below(random, 3) ? 0 : random_below(random, 5000);
@@ -274,7 +277,7 @@ static void write_once(const struct trial *trial, MPI_File file, struct random_s
     struct access access;
     MPI_Status status = {0};
 
-    access_make(trial, own, 0, &access);
+    access_make(trial, own, false, &access);
     watch_step("%s, write_%s, %s memory", trial->hints, call_names[call],
                gpu_kind_name(trial->kind));
     pattern_fill(image, trial->seed * 64 + (uint64_t)case_rank(), 0, MEMORY);
@@ -315,7 +318,7 @@ static void read_once(const struct trial *trial, MPI_File file, struct random_st
     struct access access;
     MPI_Status status = {0};
 
-    access_make(trial, own, 1, &access);
+    access_make(trial, own, true, &access);
     watch_step("%s, read_%s, %s memory", trial->hints, call_names[call],
                gpu_kind_name(trial->kind));
     buffer_poison(trial->buffer);

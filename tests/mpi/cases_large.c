@@ -206,7 +206,7 @@ static void two_gib_in_pieces(void)
     MPI_Aint starts[] = {0, 16, (MPI_Aint)(GIB + 16)};
     const int64_t bytes = 2 * GIB + 10;
     enum gpu_kind kind = case_kinds() > 1 ? GPU_DEVICE : GPU_HOST;
-    struct buffer buffer = {kind, NULL, (size_t)bytes + 64};
+    struct buffer buffer = {kind, NULL, (size_t)(starts[2] + lengths[2])};
     MPI_Datatype type;
     MPI_File file;
     MPI_Status status;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANGES = 16, FRAMES = 48 };
+enum { RANGES = 16, FRAMES = 48, STACK = 64 << 10 };
 
 static struct {
     int rank;
@@ -75,11 +75,15 @@ void watch_start(int rank)
 {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
     const char *deadline = getenv("HIPIO_TEST_DEADLINE");
-    struct sigaction action = {.sa_sigaction = fatal, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = fatal,
+                               .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    static char stack[STACK]; /* the ordinary one may be what ran out */
+    stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     void *frame[1];
 
     watch.rank = rank;
     watch.deadline = deadline && atoi(deadline) > 0 ? (unsigned)atoi(deadline) : 60;
+    sigaltstack(&other, NULL);
     backtrace(frame, 1); /* loads what it needs while loading is safe */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);

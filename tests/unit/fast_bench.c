@@ -6,6 +6,7 @@
 #include "backend.h"
 #include "device_app.h"
 #include "pattern.h"
+#include "run_check.h"
 #include "stats.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -79,10 +80,11 @@ struct hipio_request move(enum hipio_op op, uint64_t at, int64_t offset, uint64_
         rig_request(&bench.rig, op, bench.device, &bench.memory, memory, file);
     hipio_request_run(&request);
     app_copy(bench.host, bench.device, bench.size);
+    const struct run run = {at, offset, request.done};
     if (op == HIPIO_READ)
-        rig_check_read(&request, bench.host, bench.size, FILE_SEED);
+        run_check_read(&run, bench.host, bench.size, FILE_SEED);
     else
-        rig_check_write(&bench.rig, &request, MEMORY_SEED, FILE_SEED);
+        run_check_write(&run, bench.rig.fd, (uint64_t)bench.rig.size, MEMORY_SEED, FILE_SEED);
     hipio_layout_release(memory);
     hipio_layout_release(file);
     return request;

@@ -8,6 +8,7 @@
 #include "device_app.h"
 #include "fast_bench.h"
 #include "one_by_one.h"
+#include "run_check.h"
 #include "stats.h"
 #include "status.h"
 #include <errno.h>
@@ -155,7 +156,8 @@ static void runs_in_the_background(void **state)
     assert_int_equal(hipio_request_start(&request), 0);
     assert_int_equal(hipio_request_wait(&request), 0);
     app_copy(bench.host, bench.device, bench.size);
-    rig_check_read(&request, bench.host, bench.size, FILE_SEED);
+    const struct run whole = {0, 0, 2 * MIB};
+    run_check_read(&whole, bench.host, bench.size, FILE_SEED);
     assert_int_equal(hipio_stats_fallbacks_by_reason(-EREMOTEIO), 1);
     expect_bytes("ais", MIB, MIB, 1);
     hipio_layout_release(run);
@@ -260,11 +262,11 @@ static void goes_on_in_the_middle(void **state)
 static void goes_on_in_the_middle_of_many(void **state)
 {
     (void)state;
-    set_up(64 * MIB);
+    set_up(40 * MIB);
     rig_set(&bench.rig, "lanes", "4");
-    struct hipio_request request = move(HIPIO_READ, 0, 0, 64 * MIB);
-    expect(&request, 0, 64 * MIB);
-    assert_int_equal(moved_by("ais") + moved_by("bounce"), 64 * MIB);
+    struct hipio_request request = move(HIPIO_READ, 0, 0, 40 * MIB);
+    expect(&request, 0, 40 * MIB);
+    assert_int_equal(moved_by("ais") + moved_by("bounce"), 40 * MIB);
     assert_int_equal(hipio_stats_get(HIPIO_COUNT_fallbacks), 1);
 }
 
@@ -433,7 +435,8 @@ static void does_without_a_second_descriptor(void **state)
     limit.rlim_cur = before;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     app_copy(bench.host, bench.device, bench.size);
-    rig_check_read(&request, bench.host, bench.size, FILE_SEED);
+    const struct run whole = {0, 0, 2 * MIB};
+    run_check_read(&whole, bench.host, bench.size, FILE_SEED);
     expect_bytes("ais", 0, 2 * MIB, 1);
     assert_int_equal(calls(), 0);
     hipio_layout_release(run);

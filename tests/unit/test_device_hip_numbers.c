@@ -11,6 +11,9 @@
 hipError_t hipGetProcAddress(const char *name, void **function, int version, uint64_t flags,
                              int *found);
 #endif
+#if HIP_VERSION_MAJOR * 100 + HIP_VERSION_MINOR < 506
+hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
+#endif
 
 #include "device/hip.c"
 

@@ -4,6 +4,7 @@
  */
 #include "pattern.h"
 #include "rig.h"
+#include "run_check.h"
 #include "stats.h"
 #include "status.h"
 #include "storage/storage.h"
@@ -21,6 +22,7 @@
 
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
+#define SIZE (768 * KIB)
 #define FILE_SEED 3
 #define MEMORY_SEED 4
 
@@ -52,10 +54,11 @@ static void move(struct rig *rig, enum hipio_op op, uint64_t shift, int64_t offs
         memset(memory, 0xA5, length + shift);
     if (hipio_request_run(&request) != 0)
         fail_msg("%s", request.text);
+    const struct run run = {shift, offset, request.done};
     if (op == HIPIO_READ)
-        rig_check_read(&request, (unsigned char *)memory, length + shift, FILE_SEED);
+        run_check_read(&run, (unsigned char *)memory, length + shift, FILE_SEED);
     else
-        rig_check_write(rig, &request, MEMORY_SEED, FILE_SEED);
+        run_check_write(&run, rig->fd, (uint64_t)rig->size, MEMORY_SEED, FILE_SEED);
     hipio_layout_release(in_memory);
     hipio_layout_release(in_file);
     free(memory);
@@ -66,10 +69,10 @@ static const struct {
     int64_t offset;
     uint64_t length;
 } places[] = {
-    {0, 0, MIB},         {0, 4096, 8192},       {1, 0, 4096},       {0, 512, 4096},
-    {512, 512, 4096},    {100, 100, MIB},       {0, 2048, MIB},     {0, 96, 300000},
-    {7, 8191, 2},        {0, MIB - 1, 2},       {4095, 4095, 4098}, {0, 0, 3 * MIB},
-    {1, 1, 3 * MIB - 2}, {0, 3 * MIB - 10, 10},
+    {0, 0, MIB},      {0, 4096, 8192},      {1, 0, 4096},        {0, 512, 4096},
+    {512, 512, 4096}, {100, 100, SIZE / 2}, {0, 2048, SIZE / 2}, {0, 96, 300000},
+    {7, 8191, 2},     {0, SIZE / 2 - 1, 2}, {4095, 4095, 4098},  {0, 0, SIZE},
+    {1, 1, SIZE - 2}, {0, SIZE - 10, 10},
 };
 
 static void moves_every_alignment(void **state)
@@ -82,7 +85,7 @@ static void moves_every_alignment(void **state)
             for (int op = HIPIO_READ; op <= HIPIO_WRITE; op++) {
                 struct rig rig;
                 print_message("uring %s, place %zu, op %d\n", urings[u], i, op);
-                rig_open(&rig, RIG_READ_WRITE, FILE_SEED, 3 * MIB);
+                rig_open(&rig, RIG_READ_WRITE, FILE_SEED, SIZE);
                 rig_set(&rig, "direct", "force");
                 rig_set(&rig, "uring", urings[u]);
                 move(&rig, op, places[i].shift, places[i].offset, places[i].length);
@@ -235,7 +238,7 @@ static void serves_files_that_are_direct(void **state)
         skip();
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         for (int op = HIPIO_READ; op <= HIPIO_WRITE; op++) {
-            rig_open(&rig, RIG_READ_WRITE, FILE_SEED, 3 * MIB);
+            rig_open(&rig, RIG_READ_WRITE, FILE_SEED, SIZE);
             struct rig direct = rig;
             snprintf(path, sizeof path, "/proc/self/fd/%d", rig.fd);
             const int fd = open(path, O_RDWR | O_DIRECT);

@@ -327,7 +327,7 @@ static void check_nothing(void)
 static void unknown_variables_are_named(void **state)
 {
     (void)state;
-    const char *const variables[] = {"HIPIO_CHUNKSIZE=4M",  "HIPIO_QUEUE_DEPTH=5",
+    const char *const variables[] = {"HIPIO_CHUNKSIZE=4M",  "HIPIO_FLUX_CAPACITY=5",
                                      "HIPIO_WINDOW=1M",     "HIPIO_ROOT=/opt",
                                      "HIPIO_TEST_GPU=none", "HIPIO_=",
                                      "HIPIO_log=debug",     NULL};
@@ -337,7 +337,7 @@ static void unknown_variables_are_named(void **state)
                                       "mean HIPIO_CHUNK_SIZE?\n"));
     assert_non_null(strstr(child_log, "HIPIO_WINDOW is not a setting and is ignored; did you mean "
                                       "HIPIO_WINDOW_SIZE?\n"));
-    assert_non_null(strstr(child_log, "HIPIO_QUEUE_DEPTH is not a setting and is ignored; "
+    assert_non_null(strstr(child_log, "HIPIO_FLUX_CAPACITY is not a setting and is ignored; "
                                       "hipio-info --settings lists them\n"));
 }
 

@@ -6,6 +6,7 @@
 #include "one_by_one.h"
 #include "pattern.h"
 #include "rig.h"
+#include "run_check.h"
 #include "stats.h"
 #include "status.h"
 #include "storage/uring.h"
@@ -31,6 +32,7 @@
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
 #define SEED 5
+#define LENGTH (2 * MIB)
 
 /* Makes a system call answer with the error from now on. */
 static void deny(unsigned number, unsigned error)
@@ -164,21 +166,22 @@ static void reports_errors_with_what_moved(void **state)
 /* A request reads and writes right, with one notice, whatever io_uring says. */
 static void works_without(const char *reason)
 {
-    unsigned char *bytes = aligned_alloc(4096, 8 * MIB);
+    unsigned char *bytes = aligned_alloc(4096, LENGTH);
     FILE *messages = catch_messages();
-    struct hipio_layout *run = rig_run(0, 8 * MIB);
+    struct hipio_layout *run = rig_run(0, LENGTH);
     struct rig rig;
 
-    rig_open(&rig, RIG_READ_WRITE, SEED, 8 * MIB);
+    rig_open(&rig, RIG_READ_WRITE, SEED, LENGTH);
     rig_set(&rig, "uring", "force");
     for (int round = 0; round < 3; round++) {
-        memset(bytes, 0xA5, 8 * MIB);
+        memset(bytes, 0xA5, LENGTH);
         struct hipio_request request = rig_request(&rig, HIPIO_READ, bytes, &rig_host, run, run);
         assert_int_equal(hipio_request_run(&request), 0);
-        assert_int_equal(pattern_check(bytes, SEED, 0, 8 * MIB), 8 * MIB);
+        assert_int_equal(pattern_check(bytes, SEED, 0, LENGTH), LENGTH);
         request = rig_request(&rig, HIPIO_WRITE, bytes, &rig_host, run, run);
         assert_int_equal(hipio_request_run(&request), 0);
-        rig_check_write(&rig, &request, SEED, SEED);
+        const struct run whole = {0, 0, LENGTH};
+        run_check_write(&whole, rig.fd, LENGTH, SEED, SEED);
     }
     assert_int_equal(count_messages(messages, "io_uring is refused here"), 1);
     assert_int_equal(count_messages(messages, reason), 1);
@@ -220,20 +223,20 @@ static void does_without_once_it_is_forbidden(void **state)
 /* The ban comes between two transfers: what was prepared for the second was never begun. */
 static void survives_a_late_ban(void **state)
 {
-    unsigned char *bytes = malloc(32 * MIB);
+    unsigned char *bytes = malloc(LENGTH);
     struct rig rig;
     uint64_t moved;
 
     (void)state;
     if (!is_there())
         exit(77);
-    rig_open(&rig, RIG_READ_WRITE, SEED, 32 * MIB);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, 32 * MIB, 8, &moved), 0);
-    assert_int_equal(moved, 32 * MIB);
+    rig_open(&rig, RIG_READ_WRITE, SEED, LENGTH);
+    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), 0);
+    assert_int_equal(moved, LENGTH);
     deny(SYS_io_uring_enter, EPERM);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, 32 * MIB, 8, &moved), 0);
-    assert_true(moved < 32 * MIB);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, 32 * MIB, 8, &moved), -ENOTSUP);
+    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), 0);
+    assert_true(moved < LENGTH);
+    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), -ENOTSUP);
     rig_close(&rig);
     free(bytes);
 }
