@@ -97,6 +97,23 @@ static struct hipio_basin *other_basin(const struct hipio_aggregator *self)
     return &self->room->basin[self->basin == &self->room->basin[0]];
 }
 
+/* Shared memory is made as far as it is needed. */
+static int ensure_memory(const struct hipio_aggregator *self, struct hipio_basin *basin,
+                         uint64_t bytes)
+{
+    const struct hipio_shared_window *shared = self->room->shared;
+    int rc = 0;
+
+    if (bytes <= basin->ready)
+        return 0;
+    rc = hipio_shared_window_ensure(shared, basin->memory, bytes);
+    if (rc == 0)
+        rc = hipio_shared_window_ensure(shared, basin->covered, hipio_basin_bits(bytes));
+    if (rc == 0)
+        basin->ready = bytes;
+    return rc;
+}
+
 /* Makes a basin ready for a round and, in a read, starts to fetch it. */
 static void load(struct hipio_aggregator *self, struct hipio_basin *basin, int64_t round)
 {
@@ -105,12 +122,14 @@ static void load(struct hipio_aggregator *self, struct hipio_basin *basin, int64
     settle(self, basin);
     survey(self, &range, &span);
     hipio_basin_open(basin, round, range);
+    int rc = ensure_memory(self, basin, (uint64_t)(range.high - range.low));
+    if (rc)
+        fail(self, rc, NULL);
+    if (self->code != MPI_SUCCESS)
+        return;
     if (!reads(self))
         hipio_basin_clear(basin);
-    if (!reads(self) || self->code != MPI_SUCCESS)
-        return;
-    int rc = hipio_basin_fetch(basin, self->file, span);
-    if (rc)
+    else if ((rc = hipio_basin_fetch(basin, self->file, span)) != 0)
         fail(self, rc, NULL);
 }
 
@@ -121,6 +140,27 @@ static void fetch_ahead(struct hipio_aggregator *self)
 
     if (reads(self) && round >= 0)
         load(self, other_basin(self), round);
+}
+
+/* Ranks of this host put and take their bytes themselves. Sends end with the round, before whose
+ * end their receivers must have heard. */
+static void open_basin(struct hipio_aggregator *self, const struct hipio_range *round)
+{
+    struct hipio_exchange_room *room = self->room;
+
+    self->word = (struct hipio_piece_answer){.basin = self->basin != &room->basin[0]};
+    if (reads(self))
+        settle(self, self->basin);
+    self->word.failed = self->code != MPI_SUCCESS;
+    if (reads(self) && !self->word.failed)
+        self->word.end = hipio_basin_end(self->basin);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (int rank = 0; rank < room->ranks; rank++) {
+        const struct hipio_range *peer = &room->peer[rank];
+        if (room->beside[rank] && !is_gone(peer) && peer->low < round->high)
+            PMPI_Isend(&self->word, sizeof self->word, MPI_BYTE, rank,
+                       hipio_exchange_room_word_tag(), room->comm, &room->word[rank]);
+    }
 }
 
 static void open_round(struct hipio_aggregator *self)
@@ -139,12 +179,15 @@ static void open_round(struct hipio_aggregator *self)
     self->participants = self->missing = survey(self, &range, &span);
     self->heard = 0;
     self->announced = self->received = 0;
+    open_basin(self, &range);
     hipio_stats_add(HIPIO_COUNT_exchange_rounds, 1);
 }
 
 static void close_round(struct hipio_aggregator *self)
 {
     self->round = -1;
+    PMPI_Waitall(self->room->ranks, self->room->word, MPI_STATUSES_IGNORE);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (reads(self) || self->code != MPI_SUCCESS)
         return;
     int rc = hipio_basin_store(self->basin, self->file);
@@ -167,12 +210,6 @@ static bool round_is_over(const struct hipio_aggregator *self)
 
 /* ---- Messages ---- */
 
-static bool slot_is_free(struct hipio_aggregator *self, int slot)
-{
-    return hipio_exchange_room_is_idle(self->room, HIPIO_EXCHANGE_ARRIVED, slot) &&
-           hipio_exchange_room_is_idle(self->room, HIPIO_EXCHANGE_REPLIED, slot);
-}
-
 /* Never more receives than pieces that must still come, so that none is left over. */
 static void post_receives(struct hipio_aggregator *self)
 {
@@ -181,7 +218,7 @@ static void post_receives(struct hipio_aggregator *self)
     for (int slot = 0; slot < HIPIO_EXCHANGE_SLOTS; slot++) {
         if ((uint64_t)self->posted >= expected(self))
             return;
-        if (!slot_is_free(self, slot))
+        if (!hipio_exchange_room_is_free(room, true, slot))
             continue;
         PMPI_Irecv(hipio_exchange_room_slot(room, true, slot),
                    (int)hipio_exchange_room_message(room), MPI_BYTE, MPI_ANY_SOURCE,
@@ -255,7 +292,7 @@ static void take(struct hipio_aggregator *self, int slot, const MPI_Status *stat
     if (piece->round != self->round ||
         !hipio_piece_is_sound(piece, (uint64_t)received, size, !reads(self)))
         fail(self, -EPROTO, "a message of the collective exchange is damaged");
-    else if (!reads(self))
+    else if (!reads(self) && self->code == MPI_SUCCESS)
         hipio_basin_put(self->basin, piece);
     if (reads(self) && piece->bytes)
         answer(self, piece, slot, status->MPI_SOURCE);

@@ -13,17 +13,18 @@ struct hipio_aggregator {
     struct hipio_exchange_room *room;
     struct hipio_access *access; /* for words */
     const struct hipio_domains *domains;
-    struct hipio_file *file;   /* NULL: it could not be opened */
-    int domain;                /* -1: this rank owns none */
-    int64_t round;             /* open now; -1: none */
-    struct hipio_basin *basin; /* of that round */
-    int participants;          /* ranks that have pieces in it */
-    int heard;                 /* of these, how many sent their first piece, */
-    int missing;               /* and how many have not sent their last one */
-    uint64_t announced;        /* pieces that the others sent in all, */
-    uint64_t received;         /* and pieces that came, of any rank */
-    int posted;                /* receives */
-    int replying;              /* sends */
+    struct hipio_file *file;        /* NULL: it could not be opened */
+    int domain;                     /* -1: this rank owns none */
+    int64_t round;                  /* open now; -1: none */
+    struct hipio_basin *basin;      /* of that round */
+    int participants;               /* ranks that have pieces in it */
+    int heard;                      /* of these, how many sent their first piece, */
+    int missing;                    /* and how many have not sent their last one */
+    uint64_t announced;             /* pieces that the others sent in all, */
+    uint64_t received;              /* and pieces that came, of any rank */
+    int posted;                     /* receives */
+    int replying;                   /* sends */
+    struct hipio_piece_answer word; /* what the ranks beside us are told of this round */
     bool done;
     int code; /* the first error, an MPI code */
 };

@@ -12,18 +12,26 @@
 
 #define WORD_BITS 64u
 
+uint64_t hipio_basin_bits(uint64_t bytes)
+{
+    return (bytes / WORD_BITS + 1) * sizeof(uint64_t);
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
 uint64_t hipio_basin_bytes(uint64_t size)
 {
-    uint64_t words = size / WORD_BITS + 1;
-
-    return (size + 4095) / 4096 * 4096 + (words * sizeof(uint64_t) + 4095) / 4096 * 4096;
+    return whole_pages(size) + whole_pages(hipio_basin_bits(size));
 }
 
 void hipio_basin_init(struct hipio_basin *basin, void *memory, uint64_t size)
 {
     memset(basin, 0, sizeof *basin);
     basin->memory = memory;
-    basin->covered = (uint64_t *)((char *)memory + (size + 4095) / 4096 * 4096);
+    basin->covered = (uint64_t *)((char *)memory + whole_pages(size));
     basin->round = -1;
 }
 
@@ -40,7 +48,7 @@ void hipio_basin_open(struct hipio_basin *basin, int64_t round, struct hipio_ran
 
 void hipio_basin_clear(struct hipio_basin *basin)
 {
-    memset(basin->covered, 0, (size_of(basin) / WORD_BITS + 1) * sizeof(uint64_t));
+    memset(basin->covered, 0, hipio_basin_bits(size_of(basin)));
 }
 
 /* ---- Bits ---- */

@@ -14,6 +14,7 @@ struct hipio_basin {
     /* Given by the owner. */
     char *memory;
     uint64_t *covered; /* a bit for each byte of the memory */
+    uint64_t ready;    /* bytes that are known to be there; the owner's */
     /* Of the current round. */
     int64_t round;            /* -1: none */
     struct hipio_range range; /* which bytes of the file the memory holds, from its first byte on */
@@ -25,6 +26,8 @@ struct hipio_basin {
 
 /* Bytes of memory that a basin for rounds of `size` bytes needs, bits included. */
 uint64_t hipio_basin_bytes(uint64_t size);
+/* Bytes of the bits for that much of the memory. */
+uint64_t hipio_basin_bits(uint64_t bytes);
 /* Lays a basin into that much memory, aligned to a page. */
 void hipio_basin_init(struct hipio_basin *basin, void *memory, uint64_t size);
 

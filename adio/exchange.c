@@ -104,7 +104,7 @@ static void dispatch(struct roles *roles, int index, const MPI_Status *status)
     enum hipio_exchange_event event = (enum hipio_exchange_event)(index / HIPIO_EXCHANGE_SLOTS);
     int slot = index % HIPIO_EXCHANGE_SLOTS;
 
-    if (event == HIPIO_EXCHANGE_SHIPPED || event == HIPIO_EXCHANGE_ANSWERED)
+    if (event <= HIPIO_EXCHANGE_ANSWERED)
         hipio_shipper_event(&roles->shipper, event, slot);
     else
         hipio_aggregator_event(&roles->aggregator, event, slot, status);

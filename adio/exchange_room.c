@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Tag 0 is ROMIO's, for the order of ordered calls. */
-#define TAG_ANSWER 1
+#define TAG_WORD 1
+#define TAG_ANSWER 2
 #define TAG_PIECE (TAG_ANSWER + HIPIO_EXCHANGE_SLOTS)
 
 #define PAGE 4096u
@@ -96,19 +97,66 @@ static int make_arena(struct hipio_exchange_room *room, const struct hipio_drive
     return rc;
 }
 
+/* ---- Basins ---- */
+
+static uint64_t basins_bytes(const struct hipio_exchange_room *room)
+{
+    return 2 * hipio_basin_bytes((uint64_t)room->round);
+}
+
+static void lay_basins(const struct hipio_exchange_room *room, void *memory,
+                       struct hipio_basin basin[2])
+{
+    for (int i = 0; i < 2; i++)
+        hipio_basin_init(&basin[i], (char *)memory + (uint64_t)i * basins_bytes(room) / 2,
+                         (uint64_t)room->round);
+}
+
 static int make_basins(struct hipio_exchange_room *room)
 {
-    uint64_t bytes = hipio_basin_bytes((uint64_t)room->round);
+    void *memory = hipio_shared_window_of(room->shared, room->rank);
 
-    if (posix_memalign(&room->basins, PAGE, 2 * bytes)) {
-        room->basins = NULL;
-        return -ENOMEM;
+    if (!memory) {
+        if (posix_memalign(&room->basins, PAGE, basins_bytes(room))) {
+            room->basins = NULL;
+            return -ENOMEM;
+        }
+        memory = room->basins;
     }
-    for (int i = 0; i < 2; i++)
-        hipio_basin_init(&room->basin[i], (char *)room->basins + (uint64_t)i * bytes,
-                         (uint64_t)room->round);
+    lay_basins(room, memory, room->basin);
     return 0;
 }
+
+/* The aggregator's basins as files of the engine, where they can be reached. */
+static int meet(struct hipio_exchange_room *room, const struct hipio_driven *driven, int i)
+{
+    struct hipio_exchange_neighbour *neighbour = &room->neighbour[i];
+    void *memory = hipio_shared_window_of(room->shared, room->aggregator[i]);
+    int rc = 0;
+
+    if (!memory)
+        return 0;
+    lay_basins(room, memory, neighbour->basin);
+    for (int k = 0; k < 2 && rc == 0; k++)
+        rc =
+            hipio_file_create_window(neighbour->basin[k].memory, (uint64_t)room->round,
+                                     "collective exchange", &driven->tunables, &neighbour->file[k]);
+    return rc;
+}
+
+/* After the shared window was made, whose memory is for all or for none. */
+static int furnish_basins(struct hipio_exchange_room *room, const struct hipio_driven *driven)
+{
+    int rc = is_listed(room, room->rank) ? make_basins(room) : 0;
+
+    for (int i = 0; i < room->aggregators && rc == 0; i++)
+        rc = meet(room, driven, i);
+    for (int rank = 0; rank < room->ranks; rank++)
+        room->beside[rank] = hipio_shared_window_reaches(room->shared, rank);
+    return rc;
+}
+
+/* ---- The room ---- */
 
 static int furnish(struct hipio_exchange_room *room, const struct hipio_driven *driven)
 {
@@ -124,21 +172,29 @@ static int furnish(struct hipio_exchange_room *room, const struct hipio_driven *
     room->peer = calloc(ranks, sizeof *room->peer);
     room->aggregator = calloc(most, sizeof *room->aggregator);
     room->pair = calloc(most, sizeof *room->pair);
-    if (!room->range || !room->peer || !room->aggregator || !room->pair)
+    room->neighbour = calloc(most, sizeof *room->neighbour);
+    room->beside = calloc(ranks, sizeof *room->beside);
+    room->word = calloc(ranks, sizeof(MPI_Request));
+    if (!room->range || !room->peer || !room->aggregator || !room->pair || !room->neighbour ||
+        !room->beside || !room->word)
         return -ENOMEM;
     list_aggregators(room, driven);
     for (size_t i = 0; i < sizeof room->request / sizeof room->request[0]; i++)
         room->request[i] = MPI_REQUEST_NULL;
-    int rc = make_arena(room, driven);
-    if (rc == 0 && is_listed(room, room->rank))
-        rc = make_basins(room);
-    return rc;
+    for (size_t i = 0; i < ranks; i++)
+        room->word[i] = MPI_REQUEST_NULL;
+    return make_arena(room, driven);
 }
 
 void hipio_exchange_room_destroy(struct hipio_exchange_room *room)
 {
     if (!room)
         return;
+    for (int i = 0; room->neighbour && i < room->aggregators; i++) {
+        hipio_file_destroy(room->neighbour[i].file[0]);
+        hipio_file_destroy(room->neighbour[i].file[1]);
+    }
+    hipio_shared_window_destroy(room->shared);
     hipio_file_destroy(room->arena_file);
     hipio_layout_release(room->arena_layout);
     free(room->arena);
@@ -147,11 +203,15 @@ void hipio_exchange_room_destroy(struct hipio_exchange_room *room)
     free(room->peer);
     free(room->aggregator);
     free(room->pair);
+    free(room->neighbour);
+    free(room->beside);
+    free(room->word);
     free(room);
 }
 
-static struct hipio_exchange_room *make(const struct hipio_driven *driven,
-                                        const struct hipio_exchange_terms *terms)
+/* What a rank can make by itself; NULL where it has no memory for it. */
+static struct hipio_exchange_room *make_alone(const struct hipio_driven *driven,
+                                              const struct hipio_exchange_terms *terms)
 {
     struct hipio_exchange_room *room = calloc(1, sizeof *room);
 
@@ -161,6 +221,27 @@ static struct hipio_exchange_room *make(const struct hipio_driven *driven,
     room->terms = *terms;
     room->window = driven->tunables.window_size;
     if (furnish(room, driven) == 0)
+        return room;
+    hipio_exchange_room_destroy(room);
+    return NULL;
+}
+
+/* Collective: a rank without memory takes part in what the others make together. */
+static struct hipio_exchange_room *make(const struct hipio_driven *driven,
+                                        const struct hipio_exchange_terms *terms)
+{
+    struct hipio_exchange_room *room = make_alone(driven, terms);
+    uint64_t bytes = room && is_listed(room, room->rank) ? basins_bytes(room) : 0;
+    struct hipio_shared_window *shared =
+        hipio_shared_window_create(driven->fd->comm, bytes, driven->tunables.shared_ranks);
+
+    if (!room || !shared) {
+        hipio_shared_window_destroy(shared);
+        hipio_exchange_room_destroy(room);
+        return NULL;
+    }
+    room->shared = shared;
+    if (furnish_basins(room, driven) == 0)
         return room;
     hipio_exchange_room_destroy(room);
     return NULL;
@@ -224,10 +305,17 @@ MPI_Request *hipio_exchange_room_request(struct hipio_exchange_room *room,
     return &room->request[(int)event * HIPIO_EXCHANGE_SLOTS + slot];
 }
 
-bool hipio_exchange_room_is_idle(struct hipio_exchange_room *room, enum hipio_exchange_event event,
-                                 int slot)
+bool hipio_exchange_room_is_free(struct hipio_exchange_room *room, bool aggregator, int slot)
 {
-    return *hipio_exchange_room_request(room, event, slot) == MPI_REQUEST_NULL;
+    int first = aggregator ? HIPIO_EXCHANGE_ARRIVED : HIPIO_EXCHANGE_SHIPPED;
+    int last = aggregator ? HIPIO_EXCHANGE_REPLIED : HIPIO_EXCHANGE_ANSWERED;
+
+    for (int event = first; event <= last; event++) {
+        if (*hipio_exchange_room_request(room, (enum hipio_exchange_event)event, slot) !=
+            MPI_REQUEST_NULL)
+            return false;
+    }
+    return true;
 }
 
 int hipio_exchange_room_tag(const struct hipio_exchange_room *room, int64_t round)
@@ -238,4 +326,9 @@ int hipio_exchange_room_tag(const struct hipio_exchange_room *room, int64_t roun
 int hipio_exchange_room_answer_tag(int slot)
 {
     return TAG_ANSWER + slot;
+}
+
+int hipio_exchange_room_word_tag(void)
+{
+    return TAG_WORD;
 }

@@ -7,6 +7,7 @@
 #include "basin.h"
 #include "domains.h"
 #include "driver.h"
+#include "shared_window.h"
 
 /* Messages that a role has in flight at most. */
 enum { HIPIO_EXCHANGE_SLOTS = 4 };
@@ -14,7 +15,9 @@ enum { HIPIO_EXCHANGE_SLOTS = 4 };
 /* What a message is to this rank; requests of one kind stand together. */
 enum hipio_exchange_event {
     HIPIO_EXCHANGE_SHIPPED,  /* a piece of ours was sent */
-    HIPIO_EXCHANGE_ANSWERED, /* the answer to a piece of ours is here */
+    HIPIO_EXCHANGE_TOLD,     /* an empty one that goes before it was sent */
+    HIPIO_EXCHANGE_ANSWERED, /* the answer to a piece of ours is here, or the word that a basin is
+                                ours to use */
     HIPIO_EXCHANGE_ARRIVED,  /* as aggregator: a piece is here */
     HIPIO_EXCHANGE_REPLIED,  /* as aggregator: an answer was sent */
     HIPIO_EXCHANGE_EVENTS
@@ -31,6 +34,12 @@ struct hipio_exchange_terms {
 struct hipio_exchange_pair {
     uint64_t at, end;
     int64_t round; /* in which `at` is; -1: nothing more */
+};
+
+/* An aggregator on this host, whose basins this rank can address. */
+struct hipio_exchange_neighbour {
+    struct hipio_basin basin[2];
+    struct hipio_file *file[2]; /* the same memory as the engine sees it; NULL: not on this host */
 };
 
 struct hipio_exchange_room {
@@ -53,9 +62,14 @@ struct hipio_exchange_room {
     struct hipio_range *peer;         /* aggregator: what each rank touches next in its domain */
     struct hipio_exchange_pair *pair; /* one for each aggregator */
 
-    int64_t round; /* bytes of a round */
-    void *basins;  /* NULL: this rank is no aggregator */
-    struct hipio_basin basin[2];
+    int64_t round;               /* bytes of a round */
+    struct hipio_basin basin[2]; /* of this rank, if it is an aggregator */
+    void *basins;                /* their memory, where it is not shared */
+
+    struct hipio_shared_window *shared;         /* aggregators' basins */
+    struct hipio_exchange_neighbour *neighbour; /* one for each aggregator */
+    bool *beside;                               /* which ranks use our basins directly */
+    MPI_Request *word; /* aggregator: to each of them that a basin is open */
 };
 
 /*
@@ -75,8 +89,10 @@ uint64_t hipio_exchange_room_message(const struct hipio_exchange_room *room);
 
 MPI_Request *hipio_exchange_room_request(struct hipio_exchange_room *room,
                                          enum hipio_exchange_event event, int slot);
-bool hipio_exchange_room_is_idle(struct hipio_exchange_room *room, enum hipio_exchange_event event,
-                                 int slot);
+/* True: no message of the slot, of ours or (as aggregator) of others, is on its way. */
+bool hipio_exchange_room_is_free(struct hipio_exchange_room *room, bool aggregator, int slot);
 /* Tags of the pieces of a round, and of the answer to the piece in a slot. */
 int hipio_exchange_room_tag(const struct hipio_exchange_room *room, int64_t round);
 int hipio_exchange_room_answer_tag(int slot);
+/* Tag of the word that a basin is open. */
+int hipio_exchange_room_word_tag(void);

@@ -33,11 +33,15 @@ struct hipio_piece_strip {
     uint32_t offset, length, count, stride;
 };
 
-/* Head of the answer to a piece of a read; the bytes follow, packed. */
+/*
+ * Head of the answer to a piece of a read, whose bytes follow, packed; and the word to a rank of
+ * the same host that a basin is open to it.
+ */
 struct hipio_piece_answer {
-    int64_t end;     /* the bytes below this offset of the file are there */
-    uint64_t failed; /* the aggregator could not read; no bytes follow */
-    uint64_t spare[6];
+    int64_t end;     /* read: the bytes below this offset of the file are there */
+    uint64_t failed; /* the aggregator could not read; no bytes follow, and none are in the basin */
+    uint64_t basin;  /* which of the two */
+    uint64_t spare[5];
 };
 _Static_assert(sizeof(struct hipio_piece_answer) == 64, "head of a message");
 

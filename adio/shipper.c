@@ -110,13 +110,23 @@ static void fail(struct hipio_shipper *self, int rc, const char *words)
         self->code = hipio_access_code(self->access, rc, words);
 }
 
-/* What this rank touches of the domain after the current round. */
-static void announce_next(const struct hipio_shipper *self, int i, struct hipio_piece *piece)
+/* Where the pair's part of its round ends. */
+static void find_limit(struct hipio_shipper *self, int i)
+{
+    const struct hipio_exchange_pair *pair = &self->room->pair[i];
+
+    self->limit = pair->at + bytes_below(self, pair->at, pair->end - pair->at,
+                                         hipio_domains_round(self->domains, i, pair->round).high);
+}
+
+/* What this rank touches of the domain after the current round; after an error, nothing. */
+static void announce_next(struct hipio_shipper *self, int i, struct hipio_piece *piece)
 {
     const struct hipio_exchange_pair *pair = &self->room->pair[i];
     struct hipio_range round;
 
-    if (self->limit == pair->end || piece->flags & HIPIO_PIECE_ABANDON)
+    self->more = self->limit < pair->end && self->code == MPI_SUCCESS;
+    if (!self->more)
         return;
     piece->next_low = offset_of(self, self->limit);
     round = hipio_domains_round(self->domains, i,
@@ -125,22 +135,35 @@ static void announce_next(const struct hipio_shipper *self, int i, struct hipio_
     piece->next_high = offset_of(self, self->limit + bytes - 1) + 1;
 }
 
+/* A request that moves bytes of the access, between the user's memory and other memory. */
+static struct hipio_request part_of(const struct hipio_shipper *self, uint64_t at, uint64_t bytes)
+{
+    struct hipio_request part = self->access->request;
+
+    part.memory_start += at;
+    part.file_start += at;
+    part.length = bytes;
+    return part;
+}
+
+/* The same where the other memory is a slot of the arena, in which they lie packed. */
+static struct hipio_request packed_part_of(const struct hipio_shipper *self, uint64_t at,
+                                           uint64_t bytes, const void *data)
+{
+    struct hipio_request part = part_of(self, at, bytes);
+
+    part.file = self->room->arena_file;
+    part.file_layout = self->room->arena_layout;
+    part.file_base = 0;
+    part.file_start = (uint64_t)((const char *)data - self->room->arena);
+    return part;
+}
+
 /* Fills the bytes of a write from the user's memory. */
 static int pack(struct hipio_shipper *self, struct hipio_piece *piece, uint64_t at)
 {
-    const struct hipio_request *whole = &self->access->request;
-    char *data = (char *)piece + hipio_piece_list_bytes(piece);
-    struct hipio_request part = {
-        .op = HIPIO_WRITE,
-        .file = self->room->arena_file,
-        .base = whole->base,
-        .memory = whole->memory,
-        .memory_layout = whole->memory_layout,
-        .memory_start = whole->memory_start + at,
-        .file_layout = self->room->arena_layout,
-        .file_start = (uint64_t)(data - self->room->arena),
-        .length = piece->bytes,
-    };
+    struct hipio_request part =
+        packed_part_of(self, at, piece->bytes, (char *)piece + hipio_piece_list_bytes(piece));
     int rc = hipio_request_run(&part);
 
     if (rc)
@@ -168,17 +191,15 @@ static void abandon(struct hipio_piece *piece)
     piece->flags |= HIPIO_PIECE_LAST | HIPIO_PIECE_ABANDON;
 }
 
-/* Makes the next piece of the pair in the slot, and moves the pair on. */
+/* Makes the next piece of the pair in the slot. */
 static void make_piece(struct hipio_shipper *self, int i, int slot, struct hipio_piece *piece)
 {
-    struct hipio_exchange_pair *pair = &self->room->pair[i];
+    const struct hipio_exchange_pair *pair = &self->room->pair[i];
 
     *piece = (struct hipio_piece){.round = pair->round, .slot = (uint32_t)slot};
     if (self->pieces == 0) {
         piece->flags = HIPIO_PIECE_FIRST;
-        self->limit =
-            pair->at + bytes_below(self, pair->at, pair->end - pair->at,
-                                   hipio_domains_round(self->domains, i, pair->round).high);
+        find_limit(self, i);
     }
     if (self->code == MPI_SUCCESS)
         list(self, i, piece);
@@ -189,32 +210,90 @@ static void make_piece(struct hipio_shipper *self, int i, int slot, struct hipio
     if (piece->flags & HIPIO_PIECE_FIRST)
         announce_next(self, i, piece);
     piece->pieces = self->pieces + 1;
-    self->slot[slot].at = pair->at;
-    self->slot[slot].bytes = piece->bytes;
 }
 
-/* Behind a piece that was sent. */
-static void move_on(struct hipio_shipper *self, int i, const struct hipio_piece *piece)
+/* Behind the pair's part of its round. What the aggregator was told holds, whatever failed since.
+ */
+static void leave_round(struct hipio_shipper *self, int i, bool abandoned)
 {
     struct hipio_exchange_pair *pair = &self->room->pair[i];
 
-    pair->at += piece->bytes;
-    self->pieces++;
-    if (!(piece->flags & HIPIO_PIECE_LAST))
-        return;
     self->pieces = 0;
     self->visited++;
-    if (pair->at == pair->end || piece->flags & HIPIO_PIECE_ABANDON)
+    if (abandoned || !self->more)
         pair->round = -1;
     else
         pair->round = hipio_domains_round_of(self->domains, i, offset_of(self, pair->at));
 }
 
+static void send(struct hipio_shipper *self, int slot, enum hipio_exchange_event event,
+                 const struct hipio_piece *piece, uint64_t bytes)
+{
+    struct hipio_exchange_room *room = self->room;
+
+    PMPI_Isend(piece, (int)bytes, MPI_BYTE, room->aggregator[self->slot[slot].pair],
+               hipio_exchange_room_tag(room, piece->round), room->comm,
+               hipio_exchange_room_request(room, event, slot));
+}
+
+/* Sends a piece, and waits for the answer if there will be one. */
+static void ship(struct hipio_shipper *self, int i, int slot)
+{
+    struct hipio_exchange_room *room = self->room;
+    struct hipio_exchange_pair *pair = &room->pair[i];
+    struct hipio_piece *piece = (struct hipio_piece *)hipio_exchange_room_slot(room, false, slot);
+
+    make_piece(self, i, slot, piece);
+    self->slot[slot] = (struct hipio_shipper_slot){
+        .pair = i, .round = pair->round, .at = pair->at, .bytes = piece->bytes};
+    if (reads(self) && piece->bytes)
+        PMPI_Irecv(hipio_exchange_room_answer(room, false, slot),
+                   (int)(sizeof(struct hipio_piece_answer) + piece->bytes), MPI_BYTE,
+                   room->aggregator[i], hipio_exchange_room_answer_tag(slot), room->comm,
+                   hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
+    send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece,
+         hipio_piece_list_bytes(piece) + (reads(self) ? 0 : piece->bytes));
+    pair->at += piece->bytes;
+    self->pieces++;
+    if (piece->flags & HIPIO_PIECE_LAST)
+        leave_round(self, i, piece->flags & HIPIO_PIECE_ABANDON);
+}
+
+/*
+ * Asks for the aggregator's basin, for all of the pair's part of the round. The aggregator of a
+ * read is told at once what comes next, so that it can fetch ahead; that of a write at the end.
+ */
+static void ask(struct hipio_shipper *self, int i, int slot)
+{
+    struct hipio_exchange_room *room = self->room;
+    struct hipio_exchange_pair *pair = &room->pair[i];
+    struct hipio_piece *last = (struct hipio_piece *)hipio_exchange_room_slot(room, false, slot);
+
+    find_limit(self, i);
+    self->slot[slot] = (struct hipio_shipper_slot){
+        .pair = i, .beside = true, .round = pair->round, .at = pair->at};
+    self->slot[slot].bytes = self->limit - pair->at;
+    *last = (struct hipio_piece){
+        .round = pair->round, .flags = HIPIO_PIECE_FIRST | HIPIO_PIECE_LAST, .pieces = 1};
+    announce_next(self, i, last);
+    PMPI_Irecv(hipio_exchange_room_answer(room, false, slot), sizeof(struct hipio_piece_answer),
+               MPI_BYTE, room->aggregator[i], hipio_exchange_room_word_tag(), room->comm,
+               hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
+    if (reads(self)) {
+        last[1] = *last;
+        last[1].flags = HIPIO_PIECE_FIRST;
+        last->flags = HIPIO_PIECE_LAST;
+        last->pieces = 2;
+        send(self, slot, HIPIO_EXCHANGE_TOLD, &last[1], sizeof last[1]);
+    }
+    pair->at = self->limit;
+    leave_round(self, i, false);
+}
+
 static int free_slot(const struct hipio_shipper *self)
 {
     for (int i = 0; i < HIPIO_EXCHANGE_SLOTS; i++) {
-        if (hipio_exchange_room_is_idle(self->room, HIPIO_EXCHANGE_SHIPPED, i) &&
-            hipio_exchange_room_is_idle(self->room, HIPIO_EXCHANGE_ANSWERED, i))
+        if (hipio_exchange_room_is_free(self->room, false, i))
             return i;
     }
     return -1;
@@ -222,68 +301,99 @@ static int free_slot(const struct hipio_shipper *self)
 
 bool hipio_shipper_post(struct hipio_shipper *self)
 {
-    struct hipio_exchange_room *room = self->room;
     int slot = free_slot(self), i = slot < 0 ? -1 : next_pair(self);
 
     if (i < 0)
         return false;
-    struct hipio_piece *piece = (struct hipio_piece *)hipio_exchange_room_slot(room, false, slot);
-    make_piece(self, i, slot, piece);
-    uint64_t bytes = hipio_piece_list_bytes(piece);
-    if (reads(self) && piece->bytes)
-        PMPI_Irecv(hipio_exchange_room_answer(room, false, slot),
-                   (int)(sizeof(struct hipio_piece_answer) + piece->bytes), MPI_BYTE,
-                   room->aggregator[i], hipio_exchange_room_answer_tag(slot), room->comm,
-                   hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
-    if (!reads(self))
-        bytes += piece->bytes;
-    PMPI_Isend(piece, (int)bytes, MPI_BYTE, room->aggregator[i],
-               hipio_exchange_room_tag(room, piece->round), room->comm,
-               hipio_exchange_room_request(room, HIPIO_EXCHANGE_SHIPPED, slot));
+    if (self->room->neighbour[i].file[0])
+        ask(self, i, slot);
+    else
+        ship(self, i, slot);
     self->pending++;
-    move_on(self, i, piece);
     return true;
 }
 
 /* ---- Answers ---- */
 
+/* How many bytes of the slot are before the end of the file. */
+static uint64_t find_end(struct hipio_shipper *self, int slot, int64_t end)
+{
+    uint64_t at = self->slot[slot].at, bytes = self->slot[slot].bytes;
+    uint64_t there = bytes_below(self, at, bytes, end);
+
+    if (there < bytes && at + there < self->found)
+        self->found = at + there;
+    return there;
+}
+
 static void unpack(struct hipio_shipper *self, int slot, const struct hipio_piece_answer *answer)
 {
-    const struct hipio_request *whole = &self->access->request;
-    uint64_t at = self->slot[slot].at;
-    uint64_t there = bytes_below(self, at, self->slot[slot].bytes, answer->end);
-    struct hipio_request part = {
-        .op = HIPIO_READ,
-        .file = self->room->arena_file,
-        .base = whole->base,
-        .memory = whole->memory,
-        .memory_layout = whole->memory_layout,
-        .memory_start = whole->memory_start + at,
-        .file_layout = self->room->arena_layout,
-        .file_start = (uint64_t)((const char *)(answer + 1) - self->room->arena),
-        .length = there,
-    };
-
-    if (there < self->slot[slot].bytes && at + there < self->found)
-        self->found = at + there;
-    if (there == 0)
-        return;
+    uint64_t there = find_end(self, slot, answer->end);
+    struct hipio_request part = packed_part_of(self, self->slot[slot].at, there, answer + 1);
     int rc = hipio_request_run(&part);
+
     if (rc)
         fail(self, rc, part.text);
 }
 
+static void cover(const struct hipio_shipper *self, int slot, struct hipio_basin *basin)
+{
+    const struct hipio_request *request = &self->access->request;
+    uint64_t left = self->slot[slot].bytes, bytes;
+    struct hipio_cursor cursor;
+    int64_t offset;
+
+    hipio_cursor_init(&cursor, request->file_layout, request->file_start + self->slot[slot].at);
+    while (left > 0 && (bytes = hipio_cursor_next_run(&cursor, left, &offset)) > 0) {
+        hipio_basin_cover(basin, request->file_base + offset, bytes);
+        left -= bytes;
+    }
+}
+
+/* Moves the slot's bytes between the user's memory and the basin that is open. */
+static void move_beside(struct hipio_shipper *self, int slot, const struct hipio_piece_answer *word)
+{
+    struct hipio_exchange_neighbour *neighbour = &self->room->neighbour[self->slot[slot].pair];
+    struct hipio_range round =
+        hipio_domains_round(self->domains, self->slot[slot].pair, self->slot[slot].round);
+    uint64_t bytes = self->slot[slot].bytes;
+
+    if (reads(self))
+        bytes = find_end(self, slot, word->end);
+    struct hipio_request part = part_of(self, self->slot[slot].at, bytes);
+    part.file = neighbour->file[word->basin];
+    part.file_base -= round.low;
+    int rc = hipio_request_run(&part);
+    if (rc) {
+        fail(self, rc, part.text);
+    } else if (!reads(self)) {
+        hipio_basin_open(&neighbour->basin[word->basin], self->slot[slot].round, round);
+        cover(self, slot, &neighbour->basin[word->basin]);
+    }
+}
+
+/* The word came: do the work, and say that it is done. */
+static void use_basin(struct hipio_shipper *self, int slot, const struct hipio_piece_answer *word)
+{
+    const struct hipio_piece *last =
+        (const struct hipio_piece *)hipio_exchange_room_slot(self->room, false, slot);
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!word->failed && self->code == MPI_SUCCESS)
+        move_beside(self, slot, word);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    send(self, slot, HIPIO_EXCHANGE_SHIPPED, last, sizeof *last);
+}
+
 void hipio_shipper_event(struct hipio_shipper *self, enum hipio_exchange_event event, int slot)
 {
-    struct hipio_exchange_room *room = self->room;
+    const struct hipio_piece_answer *answer =
+        (const struct hipio_piece_answer *)hipio_exchange_room_answer(self->room, false, slot);
 
-    if (event == HIPIO_EXCHANGE_ANSWERED) {
-        const struct hipio_piece_answer *answer =
-            (const struct hipio_piece_answer *)hipio_exchange_room_answer(room, false, slot);
-        if (!answer->failed && self->code == MPI_SUCCESS)
-            unpack(self, slot, answer);
-    }
-    if (hipio_exchange_room_is_idle(room, HIPIO_EXCHANGE_SHIPPED, slot) &&
-        hipio_exchange_room_is_idle(room, HIPIO_EXCHANGE_ANSWERED, slot))
+    if (event == HIPIO_EXCHANGE_ANSWERED && self->slot[slot].beside)
+        use_basin(self, slot, answer);
+    else if (event == HIPIO_EXCHANGE_ANSWERED && !answer->failed && self->code == MPI_SUCCESS)
+        unpack(self, slot, answer);
+    if (hipio_exchange_room_is_free(self->room, false, slot))
         self->pending--;
 }

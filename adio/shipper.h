@@ -2,7 +2,9 @@
 /*
  * Shipper: the part of every rank in an exchange. It cuts the rank's access into pieces, a round of
  * an aggregator's domain after the other, and sends them with their bytes (write), or sends what it
- * wants and puts the answers into the user's memory (read).
+ * wants and puts the answers into the user's memory (read). Where the aggregator is on the same
+ * host, the bytes go straight between the user's memory and the aggregator's basin, and messages
+ * only say when.
  *
  * Pieces are sent in the order of rounds. An aggregator takes all pieces of a round before it waits
  * for the next, so the lowest round that is not complete anywhere always goes on.
@@ -19,9 +21,13 @@ struct hipio_shipper {
     int visited;     /* pairs that were looked at in this round */
     uint64_t limit;  /* packed position at which the current pair's part of the round ends */
     uint32_t pieces; /* sent of that part */
+    bool more;       /* the aggregator was told that there is another part after it */
     int pending;     /* slots that are taken */
-    struct {
-        uint64_t at, bytes;
+    struct hipio_shipper_slot {
+        int pair;           /* whose piece it is */
+        bool beside;        /* it waits for the aggregator's word, not for an answer */
+        int64_t round;      /* of the piece */
+        uint64_t at, bytes; /* of the access */
     } slot[HIPIO_EXCHANGE_SLOTS];
     uint64_t found; /* read: the bytes before this position are there, or will be */
     int code;       /* this rank's first error, an MPI code */

@@ -25,14 +25,15 @@ struct options {
     const char *only; /* rows with this in their name */
     int ceiling;      /* threads, or 0 */
     bool table;
+    bool any_ranks; /* every row, whatever the number of ranks */
 };
 
 static void usage(void)
 {
     fprintf(stderr,
             "usage: hipio-bench [--way romio|ompio|hipio] [--folder FOLDER:SYSTEM]... [--bytes N]\n"
-            "                   [--times N] [--verify] [--only TEXT] [--ceiling THREADS] "
-            "[--table]\n");
+            "                   [--times N] [--verify] [--only TEXT] [--any-ranks]\n"
+            "                   [--ceiling THREADS] [--table]\n");
     exit(2);
 }
 
@@ -64,6 +65,8 @@ static void parse(int argc, char **argv, struct options *options)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verify") == 0)
             options->measure.verify = true;
+        else if (strcmp(argv[i], "--any-ranks") == 0)
+            options->any_ranks = true;
         else if (strcmp(argv[i], "--table") == 0)
             options->table = true;
         else if (i + 1 < argc && take_value(argv[i], argv[i + 1], options))
@@ -105,7 +108,8 @@ static bool run_folder(struct options *options, int folder, int ranks)
     options->measure.folder = options->folder[folder];
     options->measure.system = options->system[folder];
     for (size_t i = 0; i < bench_row_count; i++) {
-        if (!bench_row_applies(&bench_rows[i], ranks, options->measure.system) ||
+        if (!bench_row_applies(&bench_rows[i], options->any_ranks ? 0 : ranks,
+                               options->measure.system) ||
             (options->only && !strstr(bench_rows[i].name, options->only)))
             continue;
         right &= measure_row(&bench_rows[i], &options->measure);

@@ -173,9 +173,10 @@ static int fill(struct hipio_async_op *op)
 {
     struct hipio_layout *layout;
 
-    op->size = *op->call.size;
-    op->file_offset = *op->call.file_offset;
-    op->buffer_offset = *op->call.buffer_offset;
+    /* Work of the application that is still on the stream may set them at any time. */
+    op->size = __atomic_load_n(op->call.size, __ATOMIC_RELAXED);
+    op->file_offset = __atomic_load_n(op->call.file_offset, __ATOMIC_RELAXED);
+    op->buffer_offset = __atomic_load_n(op->call.buffer_offset, __ATOMIC_RELAXED);
     int status = check_access(op);
     if (status == 0)
         status = check_size(op, op->size);
@@ -374,7 +375,7 @@ int hipio_async_submit(const struct hipio_async_call *call)
         status = hipio_engine_enter();
     if (status < 0)
         return status;
-    *call->bytes_done = 0;
+    __atomic_store_n(call->bytes_done, 0, __ATOMIC_RELAXED);
     status = hipio_streams_enter(call->stream, 0, &channel);
     if (status == 0) {
         status = submit(call, channel, &taken);
@@ -392,12 +393,15 @@ int hipio_async_submit(const struct hipio_async_call *call)
 static int bind(struct hipio_async_op *op)
 {
     const struct hipio_async_call *call = &op->call;
-    const uint64_t size = is_fixed(op, HIPIO_ASYNC_SIZE_FIXED) ? op->size : *call->size;
-    const int64_t file_offset =
-        is_fixed(op, HIPIO_ASYNC_FILE_OFFSET_FIXED) ? op->file_offset : *call->file_offset;
-    const int64_t buffer_offset =
-        is_fixed(op, HIPIO_ASYNC_BUFFER_OFFSET_FIXED) ? op->buffer_offset : *call->buffer_offset;
+    uint64_t size = op->size;
+    int64_t file_offset = op->file_offset, buffer_offset = op->buffer_offset;
 
+    if (!is_fixed(op, HIPIO_ASYNC_SIZE_FIXED))
+        size = __atomic_load_n(call->size, __ATOMIC_RELAXED);
+    if (!is_fixed(op, HIPIO_ASYNC_FILE_OFFSET_FIXED))
+        file_offset = __atomic_load_n(call->file_offset, __ATOMIC_RELAXED);
+    if (!is_fixed(op, HIPIO_ASYNC_BUFFER_OFFSET_FIXED))
+        buffer_offset = __atomic_load_n(call->buffer_offset, __ATOMIC_RELAXED);
     if (size > op->size)
         return hipio_status_set(-EINVAL,
                                 "%s: the size grew from %llu to %llu bytes between the "

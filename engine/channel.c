@@ -143,6 +143,20 @@ int hipio_channel_create(const struct hipio_device_ops *ops, void *handle, unsig
     return status;
 }
 
+static struct {
+    pthread_mutex_t lock;
+    struct hipio_channel *channels;
+} lost = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* After a fault of the device, the runtime may still call what it was given. */
+static void keep(struct hipio_channel *channel)
+{
+    pthread_mutex_lock(&lost.lock);
+    channel->next = lost.channels;
+    lost.channels = channel;
+    pthread_mutex_unlock(&lost.lock);
+}
+
 void hipio_channel_destroy(struct hipio_channel *channel)
 {
     const struct hipio_user_stream_ops *streams = channel->ops->user_streams;
@@ -155,11 +169,12 @@ void hipio_channel_destroy(struct hipio_channel *channel)
     free_buffer(channel);
     if (channel->last)
         channel->ops->event_destroy(channel->last);
+    if (channel->broken) {
+        keep(channel);
+        return;
+    }
     if (channel->stream)
         streams->unwrap(channel->stream);
-    /* After a fault the runtime may still call what it was given. */
-    if (channel->broken)
-        return;
     pthread_mutex_destroy(&channel->submit);
     pthread_mutex_destroy(&channel->lock);
     pthread_cond_destroy(&channel->change);

@@ -300,26 +300,36 @@ static uint64_t typical_run(const struct hipio_request *request, uint64_t start,
     return first > second ? first : second;
 }
 
-/* Does this write end beyond the file's end? */
-static bool is_fresh(const struct hipio_request *request, uint64_t start, uint64_t length)
+/* What matters for a mapping; *low is where the part begins in the file. */
+static void look_at_file(const struct hipio_part *part, struct hipio_plan_facts *facts,
+                         int64_t *low)
 {
-    int64_t low, high;
+    const struct hipio_request *request = part->request;
+    int64_t high;
 
-    hipio_layout_bounds(request->file_layout, request->file_start + start, length, &low, &high);
-    return high > hipio_file_size(request->file) - request->file_base;
+    hipio_layout_bounds(request->file_layout, request->file_start + part->start, part->length, low,
+                        &high);
+    *low += request->file_base;
+    facts->run = typical_run(request, part->start, part->length);
+    facts->fresh =
+        request->op == HIPIO_WRITE && high > hipio_file_size(request->file) - request->file_base;
+    facts->in_memory = hipio_mapping_is_in_memory(request->file);
 }
 
 void hipio_lanes_plan_storage(const struct hipio_part *part, bool staged, struct hipio_plan *plan)
 {
-    const struct hipio_request *request = part->request;
+    struct hipio_file *file = part->request->file;
     struct hipio_plan_facts facts = gather_facts(part, staged);
+    int64_t low = 0;
 
-    facts.mappable = facts.mapping != HIPIO_OFF && hipio_mapping_allows(request->file, request->op);
-    if (facts.mappable) {
-        facts.run = typical_run(request, part->start, part->length);
-        facts.fresh = request->op == HIPIO_WRITE && is_fresh(request, part->start, part->length);
-    }
+    facts.mappable = facts.mapping != HIPIO_OFF && hipio_mapping_allows(file, facts.op);
+    if (facts.mappable)
+        look_at_file(part, &facts, &low);
     hipio_plan_make(&facts, plan);
+    if (plan->reserve && !hipio_mapping_reserve(file, low, part->length)) {
+        facts.mappable = false;
+        hipio_plan_make(&facts, plan);
+    }
 }
 
 void hipio_lanes_shutdown(void)

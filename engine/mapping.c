@@ -123,6 +123,16 @@ bool hipio_mapping_allows(struct hipio_file *file, enum hipio_op op)
     return facts_of(file) & (op == HIPIO_WRITE ? WRITABLE : READABLE);
 }
 
+bool hipio_mapping_is_in_memory(struct hipio_file *file)
+{
+    return facts_of(file) & IN_MEMORY;
+}
+
+bool hipio_mapping_reserve(struct hipio_file *file, int64_t offset, uint64_t length)
+{
+    return fallocate(hipio_file_descriptor(file), FALLOC_FL_KEEP_SIZE, offset, (off_t)length) == 0;
+}
+
 bool hipio_mapping_stamp_is_due(struct hipio_file *file)
 {
     struct mapping *mapping = find(file);

@@ -29,6 +29,13 @@ struct hipio_mapping_window {
  */
 bool hipio_mapping_allows(struct hipio_file *file, enum hipio_op op);
 
+/* Has the file system no disk? */
+bool hipio_mapping_is_in_memory(struct hipio_file *file);
+
+/* Reserves disk space for a write, without changing the file's size. False: it can't be had, or not
+ * in this way; calls will tell. */
+bool hipio_mapping_reserve(struct hipio_file *file, int64_t offset, uint64_t length);
+
 /* The window with the byte at `offset`, until it is returned. NULL: it can't be had (address space,
  * memory, all windows in use). */
 struct hipio_mapping_window *hipio_mapping_borrow(struct hipio_file *file, int64_t offset);

@@ -23,15 +23,15 @@ static int mark_stream(const struct hipio_device_ops *ops, struct hipio_stream *
     return status;
 }
 
-static int follow_stream(const struct hipio_request *request, struct hipio_order *order)
+static int follow_stream(const struct hipio_device_ops *ops, void *handle,
+                         struct hipio_order *order)
 {
-    const struct hipio_device_ops *ops = request->memory.ops;
     struct hipio_stream *stream;
     int device;
 
-    int status = ops->user_streams->device_of(request->stream, &device);
+    int status = ops->user_streams->device_of(handle, &device);
     if (status == 0)
-        status = ops->user_streams->wrap(request->stream, &stream);
+        status = ops->user_streams->wrap(handle, &stream);
     if (status < 0)
         return status;
     status = mark_stream(ops, stream, device, order);
@@ -42,16 +42,16 @@ static int follow_stream(const struct hipio_request *request, struct hipio_order
 int hipio_order_mark(const struct hipio_request *request, struct hipio_order *order)
 {
     const struct hipio_memory *memory = &request->memory;
-    const uint64_t sync = hipio_file_tunables(request->file)->sync;
+    const struct hipio_tunables *settings = hipio_file_tunables(request->file);
 
     *order = (struct hipio_order){memory->ops, NULL};
     if (memory->kind == HIPIO_MEMORY_HOST)
         return 0;
-    if (request->stream)
-        return follow_stream(request, order);
-    if (memory->kind == HIPIO_MEMORY_PINNED || sync == HIPIO_SYNC_NONE)
+    if (settings->stream)
+        return follow_stream(memory->ops, (void *)(uintptr_t)settings->stream, order);
+    if (memory->kind == HIPIO_MEMORY_PINNED || settings->sync == HIPIO_SYNC_NONE)
         return 0;
-    return memory->ops->synchronize(memory->device, sync == HIPIO_SYNC_DEVICE);
+    return memory->ops->synchronize(memory->device, settings->sync == HIPIO_SYNC_DEVICE);
 }
 
 int hipio_order_wait(struct hipio_order *order)

@@ -14,9 +14,9 @@ struct hipio_order {
 };
 
 /*
- * For request->stream: marks the work that is on it now, without waiting. Otherwise waits as the
- * file's setting `sync` says, in which case nothing is left to wait for. 0, or an error with text:
- * -EINVAL or -ENOTSUP no stream to follow, -EBUSY it is being captured.
+ * With the file's setting `stream`: marks the work that is on that stream now, without waiting.
+ * Otherwise waits as the setting `sync` says, in which case nothing is left to wait for. 0, or an
+ * error with text: -EINVAL or -ENOTSUP no stream to follow, -EBUSY it is being captured.
  */
 int hipio_order_mark(const struct hipio_request *request, struct hipio_order *order);
 /* Waits for what was marked. Once for each mark that succeeded. */

@@ -25,11 +25,11 @@ struct hipio_plan_facts {
     uint64_t pinned_limit;
     uint64_t mapping; /* a hipio_switch */
     /* The file, as far as it matters for a mapping. */
-    bool mappable; /* by hipio_mapping_allows */
-    bool fresh;    /* a write ends beyond the end of the file */
-    uint64_t run;  /* bytes of a typical contiguous range of the file */
-    unsigned
-        neighbours; /* processes that probably use the file at the same time, besides this one */
+    bool mappable;       /* by hipio_mapping_allows */
+    bool fresh;          /* a write ends beyond the end of the file */
+    uint64_t run;        /* bytes of a typical contiguous range of the file */
+    unsigned neighbours; /* other processes that probably use the file at the same time */
+    bool in_memory;      /* the file system has no disk */
 };
 
 struct hipio_plan {
@@ -39,6 +39,7 @@ struct hipio_plan {
     uint64_t piece;     /* bytes that a lane takes at a time, at most a chunk when staged */
     const char *reason; /* why so many lanes */
     bool mapped;        /* storage works through a mapping of the file */
+    bool reserve;       /* disk space for all of it is reserved first, else `mapped` is in vain */
 };
 
 void hipio_plan_make(const struct hipio_plan_facts *facts, struct hipio_plan *plan);

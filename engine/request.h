@@ -44,8 +44,6 @@ struct hipio_request {
     uint64_t file_start;
     uint64_t length;               /* bytes */
     const struct hipio_swap *swap; /* NULL: bytes as they are */
-    void *stream; /* NULL: the setting `sync`. Else a stream of the application, whose work until
-                     now is what the request comes after */
     const struct hipio_backend *staging; /* NULL: the table's. Stands for every staging backend */
 
     /* Filled by the engine. */
@@ -58,7 +56,7 @@ struct hipio_request {
 
 /*
  * Runs the request and returns its status. Before the first GPU copy it waits for the application's
- * earlier GPU work, that of `stream` or as the file's `sync` setting says. On return all bytes
+ * earlier GPU work as the file's settings `stream` and `sync` say. On return all bytes
  * counted in `done` are where they belong, and visible to any later GPU work. Errors: -EINVAL bad
  * arguments; -EBADF wrong access mode; -EFAULT memory that can't be served; -ENOMEM no staging
  * memory at all; otherwise what storage or the GPU runtime answered. Memory used is bounded by the
@@ -69,7 +67,7 @@ int hipio_request_run(struct hipio_request *request);
 /*
  * Starts the request in the background and returns 0, or an error, and then the request is done
  * with that status. The wait for the application's GPU work happens here, in the caller's thread;
- * for that of `stream`, what is on it now is marked here and waited for in the background.
+ * with the setting `stream`, that stream's work is marked here and waited for in the background.
  * Storage and GPU work happen on the engine's threads.
  */
 int hipio_request_start(struct hipio_request *request);

@@ -205,9 +205,15 @@ void hipio_sigbus_leave(struct hipio_sigbus *self)
 int hipio_sigbus_copy(struct hipio_sigbus *self, void *to, const void *from, size_t n,
                       const void *mapped)
 {
-    /* The mask is not saved: the handler runs with none of its own. */
-    if (sigsetjmp(self->landing, 0) != 0)
+    /* The mask is not saved, which would be a system call. Our handler has none, but a tool that
+     * stands in front of it (a sanitizer) may. */
+    if (sigsetjmp(self->landing, 0) != 0) {
+        sigset_t inside = self->mask;
+
+        sigdelset(&inside, SIGBUS);
+        pthread_sigmask(SIG_SETMASK, &inside, NULL);
         return -EFAULT;
+    }
     self->low = (uintptr_t)mapped & ~(uintptr_t)4095;
     self->high = (uintptr_t)mapped + n;
     atomic_signal_fence(memory_order_seq_cst);

@@ -55,12 +55,14 @@ static const struct word log_words[] = {
     {"warn", HIPIO_LOG_WARN}, {"info", HIPIO_LOG_INFO}, {"debug", HIPIO_LOG_DEBUG}, {NULL, 0}};
 /* clang-format on */
 
-enum type { SIZE, UINT, DEVICE, SYNC, SWITCH, COLLECTIVE, HOST, STATS, LOG };
+enum type { SIZE, UINT, STREAM, DEVICE, SYNC, SWITCH, COLLECTIVE, HOST, STATS, LOG };
 
 static const struct word *const words_of[] = {
-    [SIZE] = NULL,       [UINT] = NULL,           [DEVICE] = device_words,
-    [SYNC] = sync_words, [SWITCH] = switch_words, [COLLECTIVE] = collective_words,
-    [HOST] = host_words, [STATS] = stats_words,   [LOG] = log_words,
+    [SIZE] = NULL,       [UINT] = NULL,
+    [STREAM] = NULL,     [DEVICE] = device_words,
+    [SYNC] = sync_words, [SWITCH] = switch_words,
+    [HOST] = host_words, [STATS] = stats_words,
+    [LOG] = log_words,   [COLLECTIVE] = collective_words,
 };
 
 /* ---- The table ---- */
@@ -150,6 +152,10 @@ static void format_value(size_t index, uint64_t value, char *out, size_t size)
         format_size(value, out, size);
         return;
     }
+    if (type_of[index] == STREAM && value) {
+        snprintf(out, size, "0x%llx", (unsigned long long)value);
+        return;
+    }
     while (word && word->text && word->value != value)
         ++word;
     if (word && word->text)
@@ -203,6 +209,26 @@ int hipio_tunables_parse_size(const char *text, uint64_t *out)
     return 0;
 }
 
+/* A pointer as printf's %p writes it, or 0. */
+static int parse_stream(const char *text, uint64_t *out)
+{
+    const bool hexadecimal = text[0] == '0' && text[1] == 'x' && text[2] != '\0';
+    uint64_t value = 0;
+
+    if (!hexadecimal && strcmp(text, "0") != 0)
+        return -EINVAL;
+    for (text += hexadecimal ? 2 : 1; *text; ++text) {
+        static const char digits[] = "0123456789abcdef";
+        const char *digit = strchr(digits, *text);
+
+        if (!digit || value >> 60)
+            return -EINVAL;
+        value = value << 4 | (uint64_t)(digit - digits);
+    }
+    *out = value;
+    return 0;
+}
+
 static int parse_number(size_t index, const char *text, uint64_t *out)
 {
     const struct limit limit = limit_of(index);
@@ -239,7 +265,7 @@ static int parse_value(size_t index, const char *text, uint64_t *out)
     const struct word *word = words_of[type_of[index]];
 
     if (!word)
-        return parse_number(index, text, out);
+        return type_of[index] == STREAM ? parse_stream(text, out) : parse_number(index, text, out);
     for (; word->text; ++word) {
         if (same_word(word->text, text)) {
             *out = word->value;
@@ -284,7 +310,9 @@ static void describe_words(const struct word *word, char *out, size_t size)
 static void describe_all(void)
 {
     for (size_t i = 0; i < COUNT; ++i) {
-        if (words_of[type_of[i]])
+        if (type_of[i] == STREAM)
+            snprintf(accepts[i], ACCEPTS_MAX, "0, or a pointer as 0x and hexadecimal digits");
+        else if (words_of[type_of[i]])
             describe_words(words_of[type_of[i]], accepts[i], ACCEPTS_MAX);
         else
             describe_number(i, accepts[i], ACCEPTS_MAX);
@@ -454,7 +482,7 @@ static void read_variable(const char *entry, bool warn)
     if (index == HIPIO_TUNABLE_NONE) {
         if (warn)
             warn_unknown(name);
-    } else if (parse_value(index, equals + 1, &value)) {
+    } else if (type_of[index] == STREAM || parse_value(index, equals + 1, &value)) {
         if (warn)
             warn_bad(name, index, equals + 1);
     } else {
@@ -489,11 +517,14 @@ enum hipio_source hipio_tunables_source(size_t index)
 int hipio_tunables_set_process(const char *name, const char *value, enum hipio_source source)
 {
     hipio_tunables_process();
+    const uint32_t index = hipio_tunables_index(name);
+    if (index != HIPIO_TUNABLE_NONE && type_of[index] == STREAM && strcmp(value, "0") != 0)
+        return hipio_status_set(-EINVAL, "setting %s is one file's: give it as an info hint", name);
     int err = hipio_tunables_set(&process, name, value);
 
     if (err)
         return err == -ENOENT ? -EINVAL : err;
-    sources[hipio_tunables_index(name)] = source;
+    sources[index] = source;
     hipio_log_set_level((enum hipio_log_level)process.log);
     return 0;
 }

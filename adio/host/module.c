@@ -94,6 +94,38 @@ static void take(ompi_file_t *handle, opal_info_t *info)
     hipio_hints_publish(handle);
 }
 
+/* 0, or why this rank's setting fastpath=force can't be followed on the file. */
+static int follow_force(struct hipio_driven *driven)
+{
+    struct hipio_file *file;
+
+    if (driven->tunables.fastpath != HIPIO_FORCE)
+        return 0;
+    int rc = hipio_driver_file(driven, &file);
+    if (rc == 0)
+        rc = hipio_file_check_fastpath(file);
+    if (rc < 0)
+        hipio_log(HIPIO_LOG_ERROR, "the file is not opened: %s", hipio_status_text());
+    return rc;
+}
+
+/*
+ * Where the fast path is forced, a file that can't take it is refused on all ranks, if one says so.
+ * All ranks ask, because the setting may differ between them. Open MPI closes a file whose open
+ * failed.
+ */
+static int check_forced(ompi_file_t *handle)
+{
+    struct hipio_openfile *file = hipio_openfile_of(handle);
+    struct hipio_tunables agreed;
+
+    if (!file->driven)
+        return OMPI_SUCCESS;
+    agreed = file->driven->tunables;
+    return hipio_hints_agree(handle->f_comm, hipio_mpierr_class(follow_force(file->driven)),
+                             &agreed);
+}
+
 static int open_file(struct ompi_communicator_t *comm, const char *filename, int amode,
                      struct opal_info_t *info, ompi_file_t *handle)
 {
@@ -105,7 +137,7 @@ static int open_file(struct ompi_communicator_t *comm, const char *filename, int
         return rc;
     }
     take(handle, info);
-    return OMPI_SUCCESS;
+    return check_forced(handle);
 }
 
 static void release(const ompi_file_t *handle, bool mpi_usable)

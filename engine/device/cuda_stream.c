@@ -125,8 +125,9 @@ static int check(struct hipio_stream *stream)
     if (rc == 0)
         rc = hipio_cuda_find_context(stream->device, &context);
     if (rc == 0 && context != stream->on.context)
-        return hipio_status_set(-EINVAL, "cuda: the stream is of another context of device %d than "
-                                         "the memory: make it in the memory's context",
+        return hipio_status_set(-EINVAL,
+                                "cuda: the stream is of another context of device %d than "
+                                "the memory: make it in the memory's context",
                                 stream->device);
     return rc;
 }

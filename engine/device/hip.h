@@ -11,6 +11,7 @@
 struct hipio_stream {
     int device;
     void *handle;
+    struct hip_callback *callbacks; /* what was given to the older kind of host function */
 };
 
 struct hipio_event {
@@ -21,7 +22,11 @@ struct hipio_event {
 /* Codes of HIP alone; the others are in provider.h. */
 enum hip_error { HIP_INVALID_PITCH = 12, HIP_INVALID_DEVICE_POINTER = 17 };
 
-enum hip_attribute { HIP_ATTRIBUTE_INTEGRATED = 16, HIP_ATTRIBUTE_MULTIPROCESSORS = 63, HIP_ATTRIBUTE_WAIT_VALUE = 10013 };
+enum hip_attribute {
+    HIP_ATTRIBUTE_INTEGRATED = 16,
+    HIP_ATTRIBUTE_MULTIPROCESSORS = 63,
+    HIP_ATTRIBUTE_WAIT_VALUE = 10013
+};
 
 enum hip_copy_kind {
     HIP_KIND_HOST_TO_DEVICE = 1,

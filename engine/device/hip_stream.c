@@ -89,11 +89,6 @@ static int wrap(void *handle, struct hipio_stream **out)
     return 0;
 }
 
-static void unwrap(struct hipio_stream *stream)
-{
-    free(stream);
-}
-
 static int ask_capture(void *context)
 {
     struct work *work = context;
@@ -119,20 +114,49 @@ static int check(struct hipio_stream *stream)
                                     "hold file I/O: end the capture first");
 }
 
-/* A call in the older form; freed by itself. */
-struct callback {
+/* A function with its argument for the older kind of call. Whether that comes after a fault of the
+ * device is not certain, so it is kept with the stream, once. */
+struct hip_callback {
     void (*function)(void *);
     void *argument;
+    struct hip_callback *next;
 };
 
 static void call_back(void *stream, int status, void *argument)
 {
-    struct callback *callback = argument;
+    struct hip_callback *callback = argument;
 
     (void)stream;
     (void)status;
     callback->function(callback->argument);
-    free(callback);
+}
+
+static struct hip_callback *make_callback(struct hipio_stream *stream, void (*function)(void *),
+                                          void *argument)
+{
+    struct hip_callback *callback = stream->callbacks;
+
+    while (callback && (callback->function != function || callback->argument != argument))
+        callback = callback->next;
+    if (callback)
+        return callback;
+    callback = malloc(sizeof(*callback));
+    if (callback) {
+        *callback = (struct hip_callback){function, argument, stream->callbacks};
+        stream->callbacks = callback;
+    }
+    return callback;
+}
+
+static void unwrap(struct hipio_stream *stream)
+{
+    while (stream->callbacks) {
+        struct hip_callback *next = stream->callbacks->next;
+
+        free(stream->callbacks);
+        stream->callbacks = next;
+    }
+    free(stream);
 }
 
 static int launch_function(void *context)
@@ -158,15 +182,10 @@ static int call(struct hipio_stream *stream, void (*function)(void *), void *arg
         return perform(stream->device, "hipLaunchHostFunc", launch_function, &work);
     if (f != NULL && f->hipStreamAddCallback == NULL)
         return refuse("host functions");
-    struct callback *callback = malloc(sizeof(*callback));
-    if (callback == NULL)
+    work.argument = make_callback(stream, function, argument);
+    if (work.argument == NULL)
         return hipio_status_set(-ENOMEM, "no memory for a host function");
-    *callback = (struct callback){.function = function, .argument = argument};
-    work.argument = callback;
-    int rc = perform(stream->device, "hipStreamAddCallback", add_callback, &work);
-    if (rc != 0)
-        free(callback);
-    return rc;
+    return perform(stream->device, "hipStreamAddCallback", add_callback, &work);
 }
 
 static int allocate_signal(void *context)

@@ -32,7 +32,7 @@ struct hipio_user_stream_ops {
     int (*check)(struct hipio_stream *stream);
 
     /* Queues a call of the function, which must not call the GPU runtime. After a fault of the
-     * device it may never come. */
+     * device it may never come. One thread at a time for each wrapped stream. */
     int (*call)(struct hipio_stream *stream, void (*function)(void *), void *argument);
 
     /* -ENOTSUP: streams of the device can't wait for memory values. */

@@ -47,7 +47,9 @@ static struct ways find_ways(struct hipio_file *file, enum hipio_op op)
     if (hipio_direct_open(file, &direct) < 0)
         return ways;
     ways.plain = direct->plain;
-    ways.direct = settings->direct == HIPIO_OFF ? -1 : direct->fd;
+    if (settings->direct == HIPIO_FORCE ||
+        (settings->direct == HIPIO_AUTO && hipio_file_is_direct(file)))
+        ways.direct = direct->fd;
     ways.rule = (struct hipio_split_rule){direct->offset_align, direct->memory_align, 1};
     /* Its only descriptor, whatever the setting says: better some transfers than none. */
     if (ways.plain < 0)

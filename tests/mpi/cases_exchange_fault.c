@@ -176,12 +176,12 @@ static void no_memory(void)
         struct buffer buffer = buffer_new(GPU_HOST, SHARE);
         MPI_File file = file_open("fault.dat", RDWR,
                                   "hipio_collective=exchange,hipio_window_size=64M,"
-                                  "cb_config_list=*:*,cb_buffer_size=800000000");
+                                  "cb_config_list=*:*,cb_buffer_size=300000000");
         struct rlimit before = {0, 0};
 
         watch_step("rank %d has no memory", odd);
         if (case_rank() == odd)
-            before = set_limit(RLIMIT_AS, address_space() + (200 << 20));
+            before = set_limit(RLIMIT_AS, address_space() + (100 << 20));
         check_class(MPI_File_write_at_all(file, (MPI_Offset)case_rank() * SHARE, buffer.at, SHARE,
                                           MPI_BYTE, MPI_STATUS_IGNORE),
                     case_rank() == odd ? MPI_ERR_NO_MEM : MPI_ERR_IO,

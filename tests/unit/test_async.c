@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -459,6 +460,10 @@ static void end_capture(void *stream)
 
     memcpy(&function, &address, sizeof function);
     function(stream, &graph);
+    int (*destroy)(void *);
+    address = app_function(app_is_cuda() ? "cuGraphDestroy" : "hipGraphDestroy");
+    memcpy(&destroy, &address, sizeof destroy);
+    destroy(graph);
 }
 
 static uint64_t queued(void)
@@ -473,6 +478,7 @@ static void refusals(void **state)
     unsigned char *memory = async_rig_memory(0, 100);
     struct hipio_handle *file = open_file(fd), *no_writes = open_file(read_only);
     void *stream = app_create_stream(1);
+    void *nothing = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const uint64_t before = queued();
 
     (void)state;
@@ -482,7 +488,7 @@ static void refusals(void **state)
     assert_int_equal(hipio_stream_register((void *)2, 0), -ENOTSUP);
     assert_int_equal(queue(true, NULL, memory, &call, stream), -EINVAL);
     assert_int_equal(queue(true, file, NULL, &call, stream), -EFAULT);
-    assert_int_equal(queue(true, file, (void *)0x123456789000, &call, stream), -EFAULT);
+    assert_int_equal(queue(true, file, nothing, &call, stream), -EFAULT);
     assert_int_equal(queue(false, no_writes, memory, &call, stream), -EBADF);
     assert_int_equal(hipio_read_async(file, memory, NULL, &call.file_offset, &call.buffer_offset,
                                       &call.done, stream),
@@ -497,6 +503,7 @@ static void refusals(void **state)
     must(hipio_stream_deregister(stream));
     assert_int_equal(hipio_stream_deregister(stream), -ENOENT);
     assert_int_equal(hipio_stream_status(stream, NULL, 0), -ENOENT);
+    munmap(nothing, PAGE);
     hipio_deregister_file(file);
     hipio_deregister_file(no_writes);
     close(fd);
@@ -509,7 +516,6 @@ static void refusals(void **state)
 static void a_destroyed_stream(void **state)
 {
     struct async_call call = {100, 0, 0, 0};
-    const char *library = getenv("HIPIO_TEST_LIBRARY");
     int fd = async_rig_file(1, 100);
     unsigned char *memory = async_rig_memory(0, 100);
     struct hipio_handle *file = open_file(fd);
@@ -517,8 +523,6 @@ static void a_destroyed_stream(void **state)
     const uint64_t before = queued();
 
     (void)state;
-    if (library && strstr(library, ".so.7"))
-        skip();
     must(hipio_stream_register(stream, 0));
     app_destroy_stream(stream);
     assert_int_equal(queue(true, file, memory, &call, stream), -EINVAL);
@@ -532,13 +536,13 @@ static void a_destroyed_stream(void **state)
 
 static void two_devices(void **state)
 {
+    if (devices < 2)
+        skip();
     struct async_call call = {slot + 1, 0, 0, 0};
     int fd = async_rig_file(1, slot + 1);
     struct hipio_handle *file = open_file(fd);
 
     (void)state;
-    if (devices < 2)
-        skip();
     app_set_device(1);
     unsigned char *there = async_rig_memory(0, slot + 1);
     void *other = app_create_stream(1);
@@ -657,10 +661,13 @@ int main(void)
         cmocka_unit_test(errors_stay_home),
         cmocka_unit_test(late_values_are_checked),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(a_destroyed_stream),
-        cmocka_unit_test(two_devices),
         cmocka_unit_test(closed_early),
+        cmocka_unit_test(two_devices),
+        cmocka_unit_test(a_destroyed_stream),
     };
+    const size_t n = sizeof tests / sizeof tests[0];
+    const char *library = getenv("HIPIO_TEST_LIBRARY");
+    const bool can_tell = library && strstr(library, "hipsim") && !strstr(library, ".so.7");
 
-    return cmocka_run_group_tests_name("async", tests, start, stop);
+    return _cmocka_run_group_tests("async", tests, can_tell ? n : n - 1, start, stop);
 }
