@@ -17,10 +17,13 @@ int hipio_call_bytes(const struct hipio_call *call, uint64_t *bytes)
     MPI_Count size = 0;
     if (PMPI_Type_size_x(call->type, &size) != MPI_SUCCESS || size < 0 || call->count < 0)
         return hipio_status_set(-EINVAL, "MPI does not know the size of the datatype");
-    if (__builtin_mul_overflow((uint64_t)size, (uint64_t)call->count, bytes) || *bytes > INT64_MAX)
+    if (__builtin_mul_overflow((uint64_t)size, (uint64_t)call->count, bytes) ||
+        *bytes > INT64_MAX) {
+        *bytes = 0;
         return hipio_status_set(-EOVERFLOW,
                                 "count %d times datatype size %lld is more than 2^63 bytes",
                                 call->count, (long long)size);
+    }
     return 0;
 }
 
@@ -55,29 +58,52 @@ bool hipio_call_is_displaced(const struct hipio_call *call)
     return lb != 0 || true_lb < 0;
 }
 
+/* Strips at the start of a datatype whose memory is looked at one by one. */
+#define STRIPS_LOOKED_AT 64
+
+static int check_kind_at(const struct hipio_access *access, int64_t offset)
+{
+    const struct hipio_memory *memory = &access->request.memory;
+    struct hipio_memory other;
+    int rc = hipio_device_classify((char *)access->call.buffer + offset, &other);
+
+    if (rc || (other.kind == memory->kind && other.device == memory->device))
+        return rc;
+    if (access->contiguous)
+        return hipio_status_set(-EFAULT,
+                                "the last of the bytes is not in the same memory as the first: the "
+                                "buffer at %p is shorter "
+                                "than the access",
+                                access->call.buffer);
+    return hipio_status_set(
+        -EFAULT, "the datatype names memory of different kinds (host and GPU, or two GPUs, or not "
+                 "mapped); use one access for each");
+}
+
 /*
- * With MPI_BOTTOM a datatype may name blocks of different kinds. The request has one kind, so a
- * mixture is refused. The first blocks tell; a type of more blocks than that is one array in
- * practice.
+ * A datatype may name blocks of different kinds of memory, and a request has one kind, so a mixture
+ * is refused. Blocks that lie far from each other stand at the start of a type or at its end; what
+ * is between is looked at up to a bound.
  */
 static int check_one_kind(const struct hipio_access *access)
 {
+    const struct hipio_layout *layout = access->memory_layout;
     struct hipio_cursor cursor;
     struct hipio_strip strip;
-    struct hipio_memory other;
+    int64_t last;
+    int rc = 0;
 
-    hipio_cursor_init(&cursor, access->memory_layout, 0);
-    for (int i = 0; i < 256 && hipio_cursor_next(&cursor, UINT64_MAX, &strip); i++) {
-        int rc = hipio_device_classify((void *)(uintptr_t)strip.offset, &other);
-        if (rc)
-            return rc;
-        if (other.kind != access->request.memory.kind ||
-            other.device != access->request.memory.device)
-            return hipio_status_set(-EFAULT, "the datatype names memory of different kinds (host "
-                                             "and GPU, or two GPUs); use one access "
-                                             "for each");
+    hipio_cursor_init(&cursor, layout, 0);
+    for (int i = 0;
+         i < STRIPS_LOOKED_AT && rc == 0 && hipio_cursor_next(&cursor, UINT64_MAX, &strip); i++) {
+        rc = check_kind_at(access, strip.offset);
+        if (rc == 0 && strip.count > 1)
+            rc = check_kind_at(access, strip.offset + (int64_t)(strip.count - 1) * strip.stride);
     }
-    return 0;
+    hipio_cursor_init(&cursor, layout, hipio_layout_size(layout) - 1);
+    if (rc == 0 && hipio_cursor_next_run(&cursor, 1, &last))
+        rc = check_kind_at(access, last);
+    return rc;
 }
 
 static int prepare_memory(struct hipio_access *access)
@@ -89,7 +115,8 @@ static int prepare_memory(struct hipio_access *access)
     if (rc)
         return rc;
     access->contiguous = hipio_layout_is_contiguous(access->memory_layout, &start);
-    if (!call->buffer && access->bytes) {
+    if (access->bytes &&
+        (!access->contiguous || access->request.memory.kind != HIPIO_MEMORY_HOST)) {
         rc = check_one_kind(access);
         if (rc)
             return rc;
@@ -119,9 +146,11 @@ static int prepare_file(struct hipio_access *access)
         return hipio_layout_run(0, 0, &access->file_layout);
     }
     access->contiguous = access->contiguous && hipio_view_is_contiguous(driven);
-    access->position = hipio_view_position(driven, call->pointer, call->offset);
+    rc = hipio_view_position(driven, call->pointer, call->offset, &access->position);
+    if (rc)
+        return rc;
     access->file_layout = hipio_layout_retain(driven->view);
-    if (access->position > hipio_layout_size(driven->view) - access->bytes)
+    if (access->bytes > hipio_layout_size(driven->view) - access->position)
         return hipio_status_set(-EOVERFLOW, "the access reaches past the range of file offsets");
     request->file_base = driven->fd->disp;
     request->file_start = access->position;
@@ -210,18 +239,39 @@ void hipio_access_unlock(struct hipio_access *access)
     access->lock_fd = -1;
 }
 
+/* Bytes asked for, also where the access was refused before they were known. 0: too many to count.
+ */
+static unsigned long long bytes_asked(const struct hipio_access *access)
+{
+    MPI_Count size = 0;
+    uint64_t bytes = 0;
+
+    if (access->bytes)
+        return access->bytes;
+    PMPI_Type_size_x(access->call.type, &size);
+    return __builtin_mul_overflow((uint64_t)size, (uint64_t)access->call.count, &bytes) ? 0 : bytes;
+}
+
+/* The engine's words without the file's name, which stands in front of them already. */
+static const char *without_name(const char *words, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(words, name, n) == 0 && strncmp(words + n, ": ", 2) == 0 ? words + n + 2 : words;
+}
+
 int hipio_access_code(const struct hipio_access *access, int err, const char *words)
 {
+    const char *name = access->driven->fd->filename;
+    bool read = access->call.op == HIPIO_READ;
     char text[HIPIO_TEXT_MAX + 256];
 
     if (err == 0)
         return MPI_SUCCESS;
     if (!words)
         words = hipio_status_text();
-    snprintf(text, sizeof text, "%s of %llu bytes %s %s: %s",
-             access->call.op == HIPIO_READ ? "read" : "write", (unsigned long long)access->bytes,
-             access->call.op == HIPIO_READ ? "from" : "to", access->driven->fd->filename,
-             *words ? words : strerror(-err));
+    snprintf(text, sizeof text, "%s of %llu bytes %s %s: %s", read ? "read" : "write",
+             bytes_asked(access), read ? "from" : "to", name,
+             *words ? without_name(words, name) : strerror(-err));
     hipio_log(HIPIO_LOG_INFO, "%s", text);
     return hipio_mpierr_code(hipio_mpierr_class(err), text);
 }

@@ -37,8 +37,8 @@ int hipio_call_bytes(const struct hipio_call *call, uint64_t *bytes);
  * empty access. 0 or negative errno with text. */
 int hipio_call_memory(const struct hipio_call *call, struct hipio_memory *memory);
 
-/* True: the datatype has a lower bound other than 0, by which ROMIO as shipped displaces the data.
- */
+/* True: the datatype has a lower bound other than 0, or data below its address, by which ROMIO as
+ * shipped displaces the data. */
 bool hipio_call_is_displaced(const struct hipio_call *call);
 
 /*

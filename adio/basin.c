@@ -76,10 +76,8 @@ static void cover(uint64_t *bits, uint64_t from, uint64_t to)
         set_bits(&bits[last], tail);
 }
 
-void hipio_basin_cover(struct hipio_basin *basin, int64_t low, uint64_t bytes)
+void hipio_basin_cover(const struct hipio_basin *basin, uint64_t from, uint64_t bytes)
 {
-    uint64_t from = (uint64_t)(low - basin->range.low);
-
     cover(basin->covered, from, from + bytes);
 }
 

@@ -37,9 +37,9 @@ void hipio_basin_open(struct hipio_basin *basin, int64_t round, struct hipio_ran
 void hipio_basin_clear(struct hipio_basin *basin);
 /* Puts a piece's bytes where they belong. The piece is sound. */
 void hipio_basin_put(struct hipio_basin *basin, const struct hipio_piece *piece);
-/* Marks bytes of the file as there, as put does. Several ranks may do so at once for bytes of
- * their own. */
-void hipio_basin_cover(struct hipio_basin *basin, int64_t low, uint64_t bytes);
+/* Marks bytes of the memory, counted from its first, as there, as put does. Several ranks may do so
+ * at once for bytes of their own. */
+void hipio_basin_cover(const struct hipio_basin *basin, uint64_t from, uint64_t bytes);
 /* Takes a piece's bytes out. */
 void hipio_basin_take(const struct hipio_basin *basin, const struct hipio_piece *piece, char *to);
 

@@ -185,6 +185,7 @@ void hipio_collective_move(hipio_romio_fd fd, const struct hipio_call *call, MPI
     struct hipio_driven *driven = hipio_driver_find(fd);
     struct hipio_access access;
     struct facts all;
+    long long pointer = fd->fp_ind;
     int own = prepare(driven, call, &access, &all);
     int rc = hipio_agree_max(fd->comm, (long long *)&all, FACTS);
 
@@ -198,8 +199,11 @@ void hipio_collective_move(hipio_romio_fd fd, const struct hipio_call *call, MPI
                                    "refused, so nothing was moved; its own error says why");
     else
         *error = hipio_agree_end(fd->comm, run(&access, &all), fd->filename);
-    hipio_view_touch(driven);
+    /* Where some rank failed, all stay where they were, so that they can try again together. */
     if (*error == MPI_SUCCESS)
         hipio_mpierr_set_bytes(status, access.request.done);
+    else
+        fd->fp_ind = pointer;
+    hipio_view_touch(driven);
     hipio_access_release(&access);
 }

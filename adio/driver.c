@@ -207,11 +207,14 @@ int hipio_driver_attach(hipio_romio_fd fd, void *handle, const struct hipio_tuna
     struct hipio_driven *made = calloc(1, sizeof *made);
     const struct stacked *table;
 
-    if (!made)
+    if (!made) {
+        hipio_status_set(-ENOMEM, "no memory to drive a file");
         return MPI_ERR_NO_MEM;
+    }
     table = table_over(fd->fns);
     if (!table) {
         free(made);
+        hipio_status_set(-EIO, "this ROMIO has more kinds of files than are known");
         return MPI_ERR_INTERN;
     }
     made->fd = fd;
@@ -228,10 +231,9 @@ int hipio_driver_attach(hipio_romio_fd fd, void *handle, const struct hipio_tuna
     return MPI_SUCCESS;
 }
 
-void hipio_driver_detach(struct hipio_driven *driven, bool mpi_usable)
+void hipio_driver_detach(struct hipio_driven *driven)
 {
-    if (mpi_usable)
-        hipio_host_requests_drain(driven->handle);
+    hipio_host_requests_drain(driven->handle);
     hipio_exchange_room_destroy(driven->exchange);
     hipio_file_destroy(driven->file);
     hipio_driver_view_changed(driven);
@@ -301,7 +303,7 @@ int hipio_driver_check(const struct hipio_driven *driven, bool write, MPI_Offset
         return MPI_ERR_TYPE;
     if (offset < 0)
         return MPI_ERR_ARG;
-    if (fd->etype_size && (size * count) % fd->etype_size)
+    if (fd->etype_size && (MPI_Count)((uint64_t)size * (uint64_t)count % (uint64_t)fd->etype_size))
         return MPI_ERR_IO;
     if (write && (fd->access_mode & MPI_MODE_RDONLY))
         return MPI_ERR_READ_ONLY;

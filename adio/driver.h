@@ -41,10 +41,10 @@ struct hipio_driven {
 int hipio_driver_attach(hipio_romio_fd fd, void *handle, const struct hipio_tunables *tunables,
                         struct hipio_driven **driven);
 /*
- * Waits for background operations, gives the file back to ROMIO's table and forgets it. Calls no
- * MPI function when `mpi_usable` is false. Before ROMIO's close.
+ * Waits for background operations, gives the file back to ROMIO's table and forgets it. Before
+ * ROMIO's close; also during MPI_Finalize.
  */
-void hipio_driver_detach(struct hipio_driven *driven, bool mpi_usable);
+void hipio_driver_detach(struct hipio_driven *driven);
 /* NULL for a file that is not driven (ROMIO's hidden shared-pointer file). */
 struct hipio_driven *hipio_driver_find(hipio_romio_fd fd);
 

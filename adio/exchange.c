@@ -110,8 +110,8 @@ static void dispatch(struct roles *roles, int index, const MPI_Status *status)
         hipio_aggregator_event(&roles->aggregator, event, slot, status);
 }
 
-/* Handles one message; with `wait`, waits for one. */
-static int handle(struct roles *roles, bool wait)
+/* Handles one message, if there is one; with `wait`, waits for one. */
+static int handle(struct roles *roles, bool wait, bool *handled)
 {
     const int n = HIPIO_EXCHANGE_EVENTS * HIPIO_EXCHANGE_SLOTS;
     int index = MPI_UNDEFINED, found = 1, rc;
@@ -121,9 +121,23 @@ static int handle(struct roles *roles, bool wait)
         rc = PMPI_Waitany(n, roles->room->request, &index, &status);
     else
         rc = PMPI_Testany(n, roles->room->request, &index, &found, &status);
-    if (rc == MPI_SUCCESS && found && index != MPI_UNDEFINED)
+    *handled = rc == MPI_SUCCESS && found && index != MPI_UNDEFINED;
+    if (*handled)
         dispatch(roles, index, &status);
     return hipio_mpierr_class_of(rc);
+}
+
+/* One turn: everything that can be begun is begun before anything is waited for. */
+static int turn(struct roles *roles)
+{
+    bool begun = hipio_shipper_post(&roles->shipper), handled = false;
+
+    begun |= hipio_shipper_settle(&roles->shipper, false);
+    bool working = hipio_shipper_is_working(&roles->shipper);
+    int code = handle(roles, !begun && !working, &handled);
+    if (!begun && !handled && working)
+        hipio_shipper_settle(&roles->shipper, true);
+    return code;
 }
 
 /* Until nobody has anything more for this rank nor it for others. */
@@ -132,12 +146,13 @@ static int run(struct roles *roles)
     int code = MPI_SUCCESS;
 
     while (code == MPI_SUCCESS) {
-        bool posted = hipio_shipper_post(&roles->shipper);
         hipio_aggregator_post(&roles->aggregator);
         if (hipio_shipper_is_done(&roles->shipper) && hipio_aggregator_is_done(&roles->aggregator))
             break;
-        code = handle(roles, !posted);
+        code = turn(roles);
     }
+    while (hipio_shipper_settle(&roles->shipper, true))
+        ;
     return code;
 }
 
@@ -147,7 +162,7 @@ int hipio_exchange_move(struct hipio_access *access)
     struct hipio_domains domains;
 
     make_domains(roles.room, &domains);
-    hipio_shipper_init(&roles.shipper, roles.room, access, &domains, MPI_SUCCESS);
+    hipio_shipper_init(&roles.shipper, roles.room, access, &domains);
     hipio_aggregator_init(&roles.aggregator, roles.room, access, &domains);
     int code = run(&roles);
     int stored = hipio_aggregator_finish(&roles.aggregator);

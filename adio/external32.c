@@ -59,38 +59,53 @@ static int repeat(struct list *list, struct list *part, uint64_t times)
     return rc;
 }
 
-static bool is_same(MPI_Datatype type, const MPI_Datatype *set, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (type == set[i])
-            return true;
-    }
-    return false;
-}
+/* One row: types of which each element is a 1/`parts` of the type. 0: the external32 form is
+ * another one. */
+static const struct {
+    MPI_Datatype type;
+    uint32_t parts;
+} predefined[] = {
+    {MPI_LONG, 0},
+    {MPI_UNSIGNED_LONG, 0},
+    {MPI_LONG_DOUBLE, 0},
+    {MPI_WCHAR, 0},
+    {MPI_LONG_INT, 0},
+    {MPI_LONG_DOUBLE_INT, 0},
+    {MPI_C_LONG_DOUBLE_COMPLEX, 0},
+    {MPI_CXX_LONG_DOUBLE_COMPLEX, 0},
+    {MPI_C_FLOAT_COMPLEX, 2},
+    {MPI_C_DOUBLE_COMPLEX, 2},
+    {MPI_CXX_FLOAT_COMPLEX, 2},
+    {MPI_CXX_DOUBLE_COMPLEX, 2},
+    {MPI_COMPLEX, 2},
+    {MPI_DOUBLE_COMPLEX, 2},
+    {MPI_COMPLEX8, 2},
+    {MPI_COMPLEX16, 2},
+    {MPI_COMPLEX32, 2},
+    {MPI_2INT, 2},
+    {MPI_FLOAT_INT, 2},
+    {MPI_2REAL, 2},
+    {MPI_2DOUBLE_PRECISION, 2},
+    {MPI_2INTEGER, 2},
+    {MPI_2COMPLEX, 4},
+    {MPI_2DOUBLE_COMPLEX, 4},
+};
 
 /* Size of the elements that a predefined type is made of; 0: its external32 form is another one. */
-static uint32_t element_size(MPI_Datatype type, MPI_Count size)
+static uint32_t element_size(MPI_Datatype type, int combiner, MPI_Count size)
 {
-    const MPI_Datatype other[] = {
-        MPI_LONG,     MPI_UNSIGNED_LONG,   MPI_LONG_DOUBLE,          MPI_WCHAR,
-        MPI_LONG_INT, MPI_LONG_DOUBLE_INT, MPI_C_LONG_DOUBLE_COMPLEX};
-    const MPI_Datatype halves[] = {MPI_C_FLOAT_COMPLEX,
-                                   MPI_C_DOUBLE_COMPLEX,
-                                   MPI_COMPLEX,
-                                   MPI_DOUBLE_COMPLEX,
-                                   MPI_2INT,
-                                   MPI_FLOAT_INT,
-                                   MPI_2REAL,
-                                   MPI_2DOUBLE_PRECISION,
-                                   MPI_2INTEGER};
-    if (is_same(type, other, sizeof other / sizeof other[0]))
-        return 0;
-    if (is_same(type, halves, sizeof halves / sizeof halves[0]))
-        return (uint32_t)(size / 2);
-    return size == 1 || size == 2 || size == 4 || size == 8 || size == 16 ? (uint32_t)size : 0;
+    MPI_Count element = combiner == MPI_COMBINER_F90_COMPLEX ? size / 2 : size;
+
+    for (size_t i = 0; i < sizeof predefined / sizeof predefined[0]; i++) {
+        if (predefined[i].type == type)
+            element = predefined[i].parts ? size / predefined[i].parts : 0;
+    }
+    return element == 1 || element == 2 || element == 4 || element == 8 || element == 16
+               ? (uint32_t)element
+               : 0;
 }
 
-static int leaf(MPI_Datatype type, struct list *list)
+static int leaf(MPI_Datatype type, int combiner, struct list *list)
 {
     char name[MPI_MAX_OBJECT_NAME] = "";
     MPI_Count size = 0;
@@ -105,7 +120,7 @@ static int leaf(MPI_Datatype type, struct list *list)
     if (type == MPI_SHORT_INT || type == MPI_DOUBLE_INT)
         return append(list, 4, 4);
     PMPI_Type_size_x(type, &size);
-    uint32_t element = size ? element_size(type, size) : 1;
+    uint32_t element = size ? element_size(type, combiner, size) : 1;
     if (element)
         return append(list, (uint64_t)size, element);
     PMPI_Type_get_name(type, name, &length);
@@ -144,7 +159,7 @@ static int walk(MPI_Datatype type, struct list *list)
     if (rc)
         return rc;
     if (hipio_typecontents_is_leaf(&contents))
-        return leaf(type, list);
+        return leaf(type, contents.combiner, list);
     if (contents.combiner == MPI_COMBINER_STRUCT) {
         for (int i = 0; i < contents.ints[0] && rc == 0; i++)
             rc = walk_times(contents.types[i], (uint64_t)contents.ints[1 + i], list);

@@ -43,8 +43,8 @@ static struct blocks share(int size, int distribution, int argument, int process
     if (distribution == MPI_DISTRIBUTE_NONE)
         return b;
     if (distribution == MPI_DISTRIBUTE_BLOCK) {
-        b.block =
-            argument == MPI_DISTRIBUTE_DFLT_DARG ? (size + processes - 1) / processes : argument;
+        b.block = argument == MPI_DISTRIBUTE_DFLT_DARG ? ((int64_t)size + processes - 1) / processes
+                                                       : argument;
         b.stride = b.block * processes;
     } else {
         b.block = argument == MPI_DISTRIBUTE_DFLT_DARG ? 1 : argument;

@@ -4,18 +4,25 @@
 #include "engine/stats.h"
 #include "mpierr.h"
 #include "view.h"
+#include <errno.h>
+#include <string.h>
 
+/* ROMIO's access. Its error is a class; what errno says of it is put into words. */
 static void run_lower(hipio_romio_fd fd, const struct hipio_call *call, MPI_Status *status,
                       int *error)
 {
     const struct hipio_romio_fns *lower = hipio_driver_lower(fd);
+    struct hipio_access access = {.driven = hipio_driver_find(fd), .call = *call, .lock_fd = -1};
 
+    errno = 0;
     if (call->op == HIPIO_READ)
         (call->absolute ? lower->read_contig : lower->read_strided)(
             fd, call->buffer, call->count, call->type, call->pointer, call->offset, status, error);
     else
         (call->absolute ? lower->write_contig : lower->write_strided)(
             fd, call->buffer, call->count, call->type, call->pointer, call->offset, status, error);
+    if (*error != MPI_SUCCESS && access.driven && errno != 0)
+        *error = hipio_access_code(&access, -errno, strerror(errno));
 }
 
 static void run_ours(struct hipio_access *access, MPI_Status *status, int *error)

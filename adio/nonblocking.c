@@ -35,8 +35,7 @@ static int run_locked(struct operation *operation, MPI_Request *request)
     int code = hipio_access_run(access);
 
     if (code == MPI_SUCCESS)
-        code = hipio_host_request_completed(access->driven->handle, access->request.done,
-                                            MPI_SUCCESS, request);
+        code = hipio_host_request_completed(access->driven->handle, access->request.done, request);
     hipio_access_release(access);
     free(operation);
     return code;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Shipper: pieces out, answers in. */
 #include "shipper.h"
+#include "engine/stats.h"
 #include "engine/status.h"
 #include "mpierr.h"
+#include <string.h>
 
 /* The access as its file layout sees it. */
 static int64_t offset_of(const struct hipio_shipper *self, uint64_t position)
@@ -89,10 +91,10 @@ static int next_pair(struct hipio_shipper *self)
 }
 
 void hipio_shipper_init(struct hipio_shipper *self, struct hipio_exchange_room *room,
-                        struct hipio_access *access, const struct hipio_domains *domains, int code)
+                        struct hipio_access *access, const struct hipio_domains *domains)
 {
     *self = (struct hipio_shipper){
-        .room = room, .access = access, .domains = domains, .code = code, .found = access->bytes};
+        .room = room, .access = access, .domains = domains, .found = access->bytes};
     init_pairs(self);
     self->round = lowest_round(self);
 }
@@ -159,17 +161,30 @@ static struct hipio_request packed_part_of(const struct hipio_shipper *self, uin
     return part;
 }
 
-/* Fills the bytes of a write from the user's memory. */
-static int pack(struct hipio_shipper *self, struct hipio_piece *piece, uint64_t at)
-{
-    struct hipio_request part =
-        packed_part_of(self, at, piece->bytes, (char *)piece + hipio_piece_list_bytes(piece));
-    int rc = hipio_request_run(&part);
+/* ---- Work in the background ---- */
 
-    if (rc)
-        fail(self, rc, part.text);
-    return rc;
+/* Less than this is done sooner than handed over. */
+#define BACKGROUND_MIN (UINT64_C(64) << 10)
+
+/* Starts slot->part. An error is found when it is settled. */
+static void work(struct hipio_shipper *self, int slot)
+{
+    struct hipio_request *part = &self->slot[slot].part;
+
+    if (part->length < BACKGROUND_MIN)
+        hipio_request_run(part);
+    else
+        hipio_request_start(part);
+    self->slot[slot].working = true;
+    self->queue[self->queued++] = slot;
 }
+
+bool hipio_shipper_is_working(const struct hipio_shipper *self)
+{
+    return self->queued > 0;
+}
+
+/* ---- Making pieces ---- */
 
 static void list(const struct hipio_shipper *self, int i, struct hipio_piece *piece)
 {
@@ -203,7 +218,7 @@ static void make_piece(struct hipio_shipper *self, int i, int slot, struct hipio
     }
     if (self->code == MPI_SUCCESS)
         list(self, i, piece);
-    if (self->code != MPI_SUCCESS || (!reads(self) && pack(self, piece, pair->at)))
+    if (self->code != MPI_SUCCESS)
         abandon(piece);
     else if (pair->at + piece->bytes == self->limit)
         piece->flags |= HIPIO_PIECE_LAST;
@@ -236,27 +251,55 @@ static void send(struct hipio_shipper *self, int slot, enum hipio_exchange_event
                hipio_exchange_room_request(room, event, slot));
 }
 
-/* Sends a piece, and waits for the answer if there will be one. */
-static void ship(struct hipio_shipper *self, int i, int slot)
+static struct hipio_piece *piece_in(const struct hipio_shipper *self, int slot)
+{
+    return (struct hipio_piece *)hipio_exchange_room_slot(self->room, false, slot);
+}
+
+/* Asks for bytes. */
+static void request_bytes(struct hipio_shipper *self, int slot)
 {
     struct hipio_exchange_room *room = self->room;
-    struct hipio_exchange_pair *pair = &room->pair[i];
-    struct hipio_piece *piece = (struct hipio_piece *)hipio_exchange_room_slot(room, false, slot);
+    const struct hipio_piece *piece = piece_in(self, slot);
 
-    make_piece(self, i, slot, piece);
-    self->slot[slot] = (struct hipio_shipper_slot){
-        .pair = i, .round = pair->round, .at = pair->at, .bytes = piece->bytes};
-    if (reads(self) && piece->bytes)
+    if (piece->bytes)
         PMPI_Irecv(hipio_exchange_room_answer(room, false, slot),
                    (int)(sizeof(struct hipio_piece_answer) + piece->bytes), MPI_BYTE,
-                   room->aggregator[i], hipio_exchange_room_answer_tag(slot), room->comm,
-                   hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
-    send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece,
-         hipio_piece_list_bytes(piece) + (reads(self) ? 0 : piece->bytes));
+                   room->aggregator[self->slot[slot].pair], hipio_exchange_room_answer_tag(slot),
+                   room->comm, hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
+    send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece, hipio_piece_list_bytes(piece));
+}
+
+/* Packs bytes behind their list; they are sent when that is done. */
+static void pack_bytes(struct hipio_shipper *self, int slot)
+{
+    const struct hipio_piece *piece = piece_in(self, slot);
+
+    self->slot[slot].part = packed_part_of(self, self->slot[slot].at, piece->bytes,
+                                           (const char *)piece + hipio_piece_list_bytes(piece));
+    work(self, slot);
+}
+
+/* Begins the next piece of the pair. */
+static void ship(struct hipio_shipper *self, int i, int slot)
+{
+    struct hipio_exchange_pair *pair = &self->room->pair[i];
+    struct hipio_piece *piece = piece_in(self, slot);
+
+    make_piece(self, i, slot, piece);
+    self->slot[slot].pair = i;
+    self->slot[slot].beside = false;
+    self->slot[slot].round = pair->round;
+    self->slot[slot].at = pair->at;
+    self->slot[slot].bytes = piece->bytes;
     pair->at += piece->bytes;
     self->pieces++;
     if (piece->flags & HIPIO_PIECE_LAST)
         leave_round(self, i, piece->flags & HIPIO_PIECE_ABANDON);
+    if (reads(self))
+        request_bytes(self, slot);
+    else
+        pack_bytes(self, slot);
 }
 
 /*
@@ -267,11 +310,13 @@ static void ask(struct hipio_shipper *self, int i, int slot)
 {
     struct hipio_exchange_room *room = self->room;
     struct hipio_exchange_pair *pair = &room->pair[i];
-    struct hipio_piece *last = (struct hipio_piece *)hipio_exchange_room_slot(room, false, slot);
+    struct hipio_piece *last = piece_in(self, slot);
 
     find_limit(self, i);
-    self->slot[slot] = (struct hipio_shipper_slot){
-        .pair = i, .beside = true, .round = pair->round, .at = pair->at};
+    self->slot[slot].pair = i;
+    self->slot[slot].beside = true;
+    self->slot[slot].round = pair->round;
+    self->slot[slot].at = pair->at;
     self->slot[slot].bytes = self->limit - pair->at;
     *last = (struct hipio_piece){
         .round = pair->round, .flags = HIPIO_PIECE_FIRST | HIPIO_PIECE_LAST, .pieces = 1};
@@ -290,10 +335,15 @@ static void ask(struct hipio_shipper *self, int i, int slot)
     leave_round(self, i, false);
 }
 
+static bool is_free(const struct hipio_shipper *self, int slot)
+{
+    return !self->slot[slot].working && hipio_exchange_room_is_free(self->room, false, slot);
+}
+
 static int free_slot(const struct hipio_shipper *self)
 {
     for (int i = 0; i < HIPIO_EXCHANGE_SLOTS; i++) {
-        if (hipio_exchange_room_is_free(self->room, false, i))
+        if (is_free(self, i))
             return i;
     }
     return -1;
@@ -329,71 +379,123 @@ static uint64_t find_end(struct hipio_shipper *self, int slot, int64_t end)
 static void unpack(struct hipio_shipper *self, int slot, const struct hipio_piece_answer *answer)
 {
     uint64_t there = find_end(self, slot, answer->end);
-    struct hipio_request part = packed_part_of(self, self->slot[slot].at, there, answer + 1);
-    int rc = hipio_request_run(&part);
 
-    if (rc)
-        fail(self, rc, part.text);
-}
-
-static void cover(const struct hipio_shipper *self, int slot, struct hipio_basin *basin)
-{
-    const struct hipio_request *request = &self->access->request;
-    uint64_t left = self->slot[slot].bytes, bytes;
-    struct hipio_cursor cursor;
-    int64_t offset;
-
-    hipio_cursor_init(&cursor, request->file_layout, request->file_start + self->slot[slot].at);
-    while (left > 0 && (bytes = hipio_cursor_next_run(&cursor, left, &offset)) > 0) {
-        hipio_basin_cover(basin, request->file_base + offset, bytes);
-        left -= bytes;
-    }
+    self->slot[slot].part = packed_part_of(self, self->slot[slot].at, there, answer + 1);
+    work(self, slot);
 }
 
 /* Moves the slot's bytes between the user's memory and the basin that is open. */
 static void move_beside(struct hipio_shipper *self, int slot, const struct hipio_piece_answer *word)
 {
-    struct hipio_exchange_neighbour *neighbour = &self->room->neighbour[self->slot[slot].pair];
-    struct hipio_range round =
-        hipio_domains_round(self->domains, self->slot[slot].pair, self->slot[slot].round);
-    uint64_t bytes = self->slot[slot].bytes;
+    struct hipio_shipper_slot *at = &self->slot[slot];
+    struct hipio_exchange_neighbour *neighbour = &self->room->neighbour[at->pair];
+    struct hipio_basin *basin = &neighbour->basin[word->basin];
+    struct hipio_range round = hipio_domains_round(self->domains, at->pair, at->round);
+    uint64_t bytes = reads(self) ? find_end(self, slot, word->end) : at->bytes;
 
-    if (reads(self))
-        bytes = find_end(self, slot, word->end);
-    struct hipio_request part = part_of(self, self->slot[slot].at, bytes);
-    part.file = neighbour->file[word->basin];
-    part.file_base -= round.low;
-    int rc = hipio_request_run(&part);
-    if (rc) {
-        fail(self, rc, part.text);
-    } else if (!reads(self)) {
-        hipio_basin_open(&neighbour->basin[word->basin], self->slot[slot].round, round);
-        cover(self, slot, &neighbour->basin[word->basin]);
+    hipio_basin_open(basin, at->round, round);
+    at->part = part_of(self, at->at, bytes);
+    at->part.file = neighbour->file[word->basin];
+    at->part.file_base -= round.low;
+    work(self, slot);
+}
+
+static void cover(const struct hipio_shipper *self, int slot)
+{
+    const struct hipio_exchange_neighbour *neighbour =
+        &self->room->neighbour[self->slot[slot].pair];
+    const struct hipio_request *part = &self->slot[slot].part;
+    int which = part->file == neighbour->file[1];
+    uint64_t left = part->length, bytes;
+    struct hipio_cursor cursor;
+    int64_t offset;
+
+    hipio_cursor_init(&cursor, part->file_layout, part->file_start);
+    while (left > 0 && (bytes = hipio_cursor_next_run(&cursor, left, &offset)) > 0) {
+        hipio_basin_cover(&neighbour->basin[which], (uint64_t)(part->file_base + offset), bytes);
+        left -= bytes;
     }
 }
 
-/* The word came: do the work, and say that it is done. */
-static void use_basin(struct hipio_shipper *self, int slot, const struct hipio_piece_answer *word)
+/* Tells the aggregator that this rank has done with its basin. */
+static void leave_basin(struct hipio_shipper *self, int slot)
 {
-    const struct hipio_piece *last =
-        (const struct hipio_piece *)hipio_exchange_room_slot(self->room, false, slot);
+    const struct hipio_piece *last = piece_in(self, slot);
 
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!word->failed && self->code == MPI_SUCCESS)
-        move_beside(self, slot, word);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     send(self, slot, HIPIO_EXCHANGE_SHIPPED, last, sizeof *last);
 }
 
-void hipio_shipper_event(struct hipio_shipper *self, enum hipio_exchange_event event, int slot)
+/* Sends a piece that is packed, or, if that failed, an empty one in its place: the aggregator
+ * counts on it. */
+static void send_packed(struct hipio_shipper *self, int slot, int rc)
+{
+    struct hipio_piece *piece = piece_in(self, slot);
+
+    if (rc)
+        piece->strips = 0;
+    if (rc)
+        piece->bytes = 0;
+    send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece, hipio_piece_list_bytes(piece) + piece->bytes);
+}
+
+static void finish(struct hipio_shipper *self, int slot)
+{
+    struct hipio_request *part = &self->slot[slot].part;
+    int rc = part->status;
+
+    if (rc)
+        fail(self, rc, part->text);
+    else
+        hipio_stats_add(self->slot[slot].beside ? HIPIO_COUNT_exchange_shared
+                                                : HIPIO_COUNT_exchange_sent,
+                        part->length);
+    if (self->slot[slot].beside) {
+        if (rc == 0 && !reads(self))
+            cover(self, slot);
+        leave_basin(self, slot);
+    } else if (!reads(self)) {
+        send_packed(self, slot, rc);
+    }
+}
+
+bool hipio_shipper_settle(struct hipio_shipper *self, bool wait)
+{
+    int slot = self->queue[0];
+
+    if (self->queued == 0 || (!wait && !hipio_request_test(&self->slot[slot].part)))
+        return false;
+    hipio_request_wait(&self->slot[slot].part);
+    self->queued--;
+    memmove(self->queue, self->queue + 1, (size_t)self->queued * sizeof self->queue[0]);
+    self->slot[slot].working = false;
+    finish(self, slot);
+    if (is_free(self, slot))
+        self->pending--;
+    return true;
+}
+
+/* ---- Events ---- */
+
+static void heard(struct hipio_shipper *self, int slot)
 {
     const struct hipio_piece_answer *answer =
         (const struct hipio_piece_answer *)hipio_exchange_room_answer(self->room, false, slot);
+    bool use = !answer->failed && self->code == MPI_SUCCESS;
 
-    if (event == HIPIO_EXCHANGE_ANSWERED && self->slot[slot].beside)
-        use_basin(self, slot, answer);
-    else if (event == HIPIO_EXCHANGE_ANSWERED && !answer->failed && self->code == MPI_SUCCESS)
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!self->slot[slot].beside && use)
         unpack(self, slot, answer);
-    if (hipio_exchange_room_is_free(self->room, false, slot))
+    else if (use)
+        move_beside(self, slot, answer);
+    else if (self->slot[slot].beside)
+        leave_basin(self, slot);
+}
+
+void hipio_shipper_event(struct hipio_shipper *self, enum hipio_exchange_event event, int slot)
+{
+    if (event == HIPIO_EXCHANGE_ANSWERED)
+        heard(self, slot);
+    if (is_free(self, slot))
         self->pending--;
 }

@@ -13,32 +13,43 @@
 #include "access.h"
 #include "exchange_room.h"
 
+struct hipio_shipper_slot {
+    int pair;                  /* whose piece it is */
+    bool beside;               /* its bytes go to or from the aggregator's basin */
+    bool working;              /* `part` is on its way; nothing is sent or received */
+    int64_t round;             /* of the piece */
+    uint64_t at, bytes;        /* of the access */
+    struct hipio_request part; /* between the user's memory and the slot, or the basin */
+};
+
 struct hipio_shipper {
     struct hipio_exchange_room *room;
     struct hipio_access *access;
     const struct hipio_domains *domains;
-    int64_t round;   /* in which pieces are being sent; -1: all are */
+    int64_t round;   /* in which pieces are being made; -1: all are */
     int visited;     /* pairs that were looked at in this round */
     uint64_t limit;  /* packed position at which the current pair's part of the round ends */
-    uint32_t pieces; /* sent of that part */
+    uint32_t pieces; /* made of that part */
     bool more;       /* the aggregator was told that there is another part after it */
     int pending;     /* slots that are taken */
-    struct hipio_shipper_slot {
-        int pair;           /* whose piece it is */
-        bool beside;        /* it waits for the aggregator's word, not for an answer */
-        int64_t round;      /* of the piece */
-        uint64_t at, bytes; /* of the access */
-    } slot[HIPIO_EXCHANGE_SLOTS];
+    struct hipio_shipper_slot slot[HIPIO_EXCHANGE_SLOTS];
+    int queue[HIPIO_EXCHANGE_SLOTS]; /* slots that are working, in the order of their start */
+    int queued;
     uint64_t found; /* read: the bytes before this position are there, or will be */
     int code;       /* this rank's first error, an MPI code */
 };
 
-/* room->range says what each rank touches. `code`: an error that this rank has met already; it then
- * sends nothing but that it has nothing. */
+/* room->range says what each rank touches. */
 void hipio_shipper_init(struct hipio_shipper *shipper, struct hipio_exchange_room *room,
-                        struct hipio_access *access, const struct hipio_domains *domains, int code);
-/* Sends one piece, if there is one and a slot for it. False: neither. */
+                        struct hipio_access *access, const struct hipio_domains *domains);
+/* Begins one piece, if there is one and a slot for it. False: neither. */
 bool hipio_shipper_post(struct hipio_shipper *shipper);
-/* Handles a SHIPPED or ANSWERED event of a slot. */
+/*
+ * Ends the work of the slot that has been at it longest, if it is done or if `wait` is set. False:
+ * none was ended.
+ */
+bool hipio_shipper_settle(struct hipio_shipper *shipper, bool wait);
+bool hipio_shipper_is_working(const struct hipio_shipper *shipper);
+/* Handles an event of a slot: SHIPPED, TOLD or ANSWERED. */
 void hipio_shipper_event(struct hipio_shipper *shipper, enum hipio_exchange_event event, int slot);
 bool hipio_shipper_is_done(const struct hipio_shipper *shipper);

@@ -84,13 +84,20 @@ static uint64_t position_of_pointer(const struct hipio_driven *driven)
                        hipio_view_is_contiguous(driven) ? total - start : around, from_start);
 }
 
-uint64_t hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset)
+int hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset,
+                        uint64_t *position)
 {
+    *position = 0;
     if (hipio_view_is_empty(driven))
         return 0;
     if (pointer == HIPIO_ROMIO_INDIVIDUAL)
-        return position_of_pointer(driven);
-    return (uint64_t)offset * (uint64_t)driven->fd->etype_size;
+        *position = position_of_pointer(driven);
+    else if (__builtin_mul_overflow((uint64_t)offset, (uint64_t)driven->fd->etype_size, position) ||
+             *position > hipio_layout_size(driven->view))
+        return hipio_status_set(-EOVERFLOW,
+                                "offset %lld in etypes is past the range of file offsets",
+                                (long long)offset);
+    return 0;
 }
 
 int64_t hipio_view_offset(const struct hipio_driven *driven, uint64_t position)

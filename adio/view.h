@@ -18,7 +18,8 @@ bool hipio_view_is_empty(const struct hipio_driven *driven);
 
 /* Where an access through the view starts: `offset` etypes from the start, or (individual) the file
  * pointer. */
-uint64_t hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset);
+int hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset,
+                        uint64_t *position);
 /* File offset of the byte at that position. */
 int64_t hipio_view_offset(const struct hipio_driven *driven, uint64_t position);
 

@@ -20,7 +20,7 @@ struct row {
     enum row_file file;
     uint64_t block;     /* interleaved, strided: bytes */
     const char *ranks;  /* numbers of ranks that it is measured with: " 1 4 8 " */
-    const char *folder; /* "tmpfs": measured there only; NULL: everywhere */
+    const char *folder; /* "tmpfs": measured there only; NULL: on others too, with most ranks */
 };
 
 extern const struct row bench_rows[];

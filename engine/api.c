@@ -196,7 +196,7 @@ int hipio_set_file(struct hipio_handle *file, const char *setting, const char *v
     if (status < 0)
         return status;
     tunables = *hipio_file_tunables(hipio_handle_file(file));
-    status = hipio_tunables_set(&tunables, setting, value);
+    status = hipio_tunables_set_file(&tunables, setting, value);
     if (status < 0)
         return -EINVAL;
     hipio_file_set_tunables(hipio_handle_file(file), &tunables);
@@ -208,12 +208,11 @@ int hipio_get(struct hipio_handle *file, const char *setting, char *value, size_
     const uint32_t index = setting ? hipio_tunables_index(setting) : HIPIO_TUNABLE_NONE;
 
     if (index == HIPIO_TUNABLE_NONE || !value)
-        return hipio_status_set(-EINVAL,
-                                "there is no setting %.64s; hipio-info --settings lists "
-                                "them",
+        return hipio_status_set(-EINVAL, "there is no setting %.64s; hipio-info lists them",
                                 setting ? setting : "(NULL)");
-    hipio_tunables_format(file ? hipio_file_tunables(hipio_handle_file(file))
-                               : hipio_tunables_process(),
+    const bool shared = hipio_tunables_info(index)->scope == HIPIO_SCOPE_PROCESS;
+    hipio_tunables_format(file && !shared ? hipio_file_tunables(hipio_handle_file(file))
+                                          : hipio_tunables_process(),
                           index, value, size);
     return 0;
 }

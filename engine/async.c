@@ -150,8 +150,6 @@ static bool expects_fast_path(struct hipio_async_op *op)
     return false;
 }
 
-extern const struct hipio_backend hipio_backend_stream;
-
 /* How many copies will stand on the stream, and how large. Memory that the CPU copies needs none;
  * without our kernel the engine stages as it does for a blocking call. */
 static void plan(struct hipio_async_op *op)
@@ -201,7 +199,8 @@ static int fill(struct hipio_async_op *op)
         .memory_layout = layout,
         .file_layout = layout,
     };
-    point(op, op->size, op->file_offset, op->buffer_offset);
+    /* One that is bound late may be anything yet. */
+    point(op, op->size, op->file_offset < 0 ? 0 : op->file_offset, op->buffer_offset);
     if (op->size > 0)
         plan(op);
     return 0;
@@ -233,11 +232,13 @@ static int make(const struct hipio_async_call *call, struct hipio_channel *chann
 /* ---- Queueing ---- */
 
 /* On the stream: it has reached the next operation. */
-static void begin(void *argument)
+static void begin(void *argument, bool failed)
 {
     struct hipio_channel *channel = argument;
 
     pthread_mutex_lock(&channel->lock);
+    if (failed)
+        atomic_store(&channel->broken, true);
     channel->begun++;
     pthread_cond_broadcast(&channel->change);
     pthread_mutex_unlock(&channel->lock);
@@ -445,8 +446,10 @@ static void open_gates(struct hipio_async_op *op)
     struct hipio_channel_pause pause = {0};
     bool sealed;
 
-    for (unsigned i = 0; op->copies > 0 && i < op->cut.slots; i++)
-        channel->words[i].bytes = 0;
+    /* The last copy may still be under way where no other can follow it. */
+    if (op->used == 0 || hipio_channel_has_passed(channel, op->first + op->used - 1))
+        for (unsigned i = 0; op->copies > 0 && i < op->cut.slots; i++)
+            channel->words[i].bytes = 0;
     do {
         sealed = atomic_load_explicit(&op->sealed, memory_order_acquire);
         const uint64_t ready = atomic_load_explicit(&op->ready, memory_order_acquire);
@@ -485,7 +488,7 @@ static void finish(struct hipio_async_op *op, bool broken)
     }
     if (request->status < 0)
         keep_error(channel, request);
-    if (!broken && hipio_channel_query(channel) != -EIO)
+    if (!broken && !atomic_load(&channel->broken))
         __atomic_store_n(op->call.bytes_done,
                          request->status < 0 ? (ssize_t)request->status : (ssize_t)request->done,
                          __ATOMIC_RELEASE);
@@ -496,11 +499,19 @@ static void finish(struct hipio_async_op *op, bool broken)
     hipio_channel_arm(channel, last);
 }
 
+/* The submitter has met an error and has told it: the less is done, the better. */
+static bool has_failed(const struct hipio_async_op *op)
+{
+    return atomic_load_explicit(&op->sealed, memory_order_acquire) && op->failed < 0;
+}
+
 void hipio_async_carry(struct hipio_async_op *op, bool broken)
 {
-    broken = hipio_channel_query(op->channel) == -EIO || broken;
     if (broken)
-        refuse(op, -EIO);
+        refuse(op, hipio_status_set(-EIO, "%s: the device of stream %p has failed", name_of(op),
+                                    op->channel->handle));
+    else if (has_failed(op))
+        refuse(op, hipio_status_set(op->failed, "%s", op->text));
     else
         run(op);
     finish(op, broken);

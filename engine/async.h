@@ -50,12 +50,12 @@ struct hipio_async_op {
     int64_t buffer_offset;
 
     struct hipio_channel_cut cut;
-    uint64_t first;        /* gate of the first copy */
-    uint64_t copies;       /* that were meant to be queued */
-    atomic_ullong ready;   /* that are queued */
-    atomic_bool sealed;    /* nothing more will be: the submitter's last touch */
-    uint64_t last;         /* gate that was queued last; before `sealed` */
-    int failed;            /* why not all was queued; before `sealed` */
+    uint64_t first;      /* gate of the first copy */
+    uint64_t copies;     /* that were meant to be queued */
+    atomic_ullong ready; /* that are queued */
+    atomic_bool sealed;  /* nothing more will be: the submitter's last touch */
+    uint64_t last;       /* gate that was queued last; before `sealed` */
+    int failed;          /* why not all was queued; before `sealed` */
     char text[HIPIO_TEXT_MAX];
     bool table; /* a fast path may take it: the engine chooses */
 

@@ -240,14 +240,32 @@ static void carry(struct hipio_haul *haul, unsigned lane)
     }
 }
 
+/* Where a host function at the next gate tells that a gate has been passed, and the submitter has
+ * failed before it, nobody tells. */
+static bool will_be_told(const struct hipio_async_op *op, uint64_t gate)
+{
+    return op->channel->waits || !atomic_load_explicit(&op->sealed, memory_order_acquire) ||
+           op->last > gate;
+}
+
 /* The copies that were armed are over when this returns: slots and words are free, and what was
- * read is in place. */
+ * read is in place. Otherwise only the stream's next operation may touch them. */
 static void settle(struct feed *feed)
 {
-    atomic_store(&feed->ended, false);
-    if (feed->armed > 0 && feed->status == 0)
-        wait_for_gate(feed, gate_of(feed, feed->armed - 1));
-    feed->op->used += feed->armed;
+    struct hipio_async_op *op = feed->op;
+    struct hipio_channel_pause pause = {0};
+
+    if (feed->armed > 0) {
+        const uint64_t gate = gate_of(feed, feed->armed - 1);
+
+        while (!hipio_channel_has_passed(feed->channel, gate) && will_be_told(op, gate)) {
+            if (hipio_channel_pause(feed->channel, &pause) < 0) {
+                give_up(feed, -EIO, hipio_status_text());
+                break;
+            }
+        }
+    }
+    op->used += feed->armed;
 }
 
 static int sum_up(const struct feed *feed, int status, uint64_t *moved)

@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKEND(name, fallback) extern const struct hipio_backend hipio_backend_##name;
-#include "backend/table.def"
-#undef BACKEND
-
 static const struct {
     const struct hipio_backend *backend;
     const struct hipio_backend *fallback;
@@ -218,6 +214,12 @@ struct course {
 
 _Static_assert(TABLE_SIZE <= 32, "a bit of `counted` for every backend of the table");
 
+/* Bytes between memory and a window of host memory are no file's: who moves the window counts. */
+static bool counts(const struct hipio_request *request)
+{
+    return !hipio_file_window(request->file);
+}
+
 /* Counts what a backend moved, whatever became of the rest; the request itself once. */
 static void account(struct course *course, const struct hipio_backend *backend,
                     const struct hipio_part *part)
@@ -225,6 +227,8 @@ static void account(struct course *course, const struct hipio_backend *backend,
     size_t index = hipio_backend_index(backend);
     bool reads = part->request->op == HIPIO_READ;
 
+    if (!counts(part->request))
+        return;
     hipio_stats_backend_name(index, backend->name);
     hipio_stats_backend_add(index, reads ? HIPIO_BACKEND_READ : HIPIO_BACKEND_WRITTEN, part->moved);
     if (index < TABLE_SIZE && !(course->counted & 1u << index)) {
@@ -245,9 +249,11 @@ static void account_request(const struct hipio_request *request)
     const struct hipio_memory *memory = &request->memory;
     bool reads = request->op == HIPIO_READ;
 
-    hipio_stats_add(HIPIO_COUNT_requests, 1);
-    hipio_stats_add(reads ? HIPIO_COUNT_bytes_read : HIPIO_COUNT_bytes_written,
-                    (int64_t)request->done);
+    if (counts(request)) {
+        hipio_stats_add(HIPIO_COUNT_requests, 1);
+        hipio_stats_add(reads ? HIPIO_COUNT_bytes_read : HIPIO_COUNT_bytes_written,
+                        (int64_t)request->done);
+    }
     if (memory->kind == HIPIO_MEMORY_DEVICE && !memory->cpu_access)
         hipio_stats_add(HIPIO_COUNT_device_bytes, (int64_t)request->done);
     if (request->status < 0)
@@ -398,6 +404,13 @@ int hipio_backend_run(struct hipio_request *request, const struct hipio_backend 
         hipio_status_set(request->status, "%s", request->text);
     account_request(request);
     return request->status;
+}
+
+const struct hipio_backend *hipio_backend_preview(struct hipio_request *request)
+{
+    const struct hipio_part part = {.request = request, .length = request->length};
+
+    return choose(&part, NULL, TABLE_SIZE);
 }
 
 int hipio_file_check_fastpath(struct hipio_file *file)

@@ -3,7 +3,8 @@
  * Backend: a way to serve requests, and the one entry point that chooses, runs, falls back and
  * accounts.
  *
- * A backend exports one symbol, its struct hipio_backend, and has one line in backend/table.def.
+ * A backend exports one symbol, its struct hipio_backend, and has one line in backend/table.def,
+ * which declares it here.
  */
 #pragma once
 #include "request.h"
@@ -57,6 +58,10 @@ struct hipio_backend {
     int (*usable)(struct hipio_file *file);
 };
 
+#define BACKEND(name, fallback) extern const struct hipio_backend hipio_backend_##name;
+#include "backend/table.def"
+#undef BACKEND
+
 /* For `share`: all of the part is the backend's own. */
 uint64_t hipio_backend_whole(const struct hipio_part *part, bool *own);
 /* For `usable`: the backend is for no GPU. */
@@ -78,8 +83,8 @@ size_t hipio_backend_index(const struct hipio_backend *backend);
 
 /*
  * Chooses the best backend for the whole request, runs it, falls back as registered, accounts each
- * byte to who moved it, and leaves done, status and text in the request. `candidates` NULL: the
- * table. Returns the request's status. The request has been validated (request.c).
+ * byte of a file to who moved it, and leaves done, status and text in the request. `candidates`
+ * NULL: the table. Returns the request's status. The request has been validated (request.c).
  *
  * A part that the chosen backend can't take as a whole is split: what is not its own share goes to
  * its fallback, which is no failure and no fallback event. Where the settings forbid the fallback,
@@ -99,3 +104,7 @@ size_t hipio_backend_index(const struct hipio_backend *backend);
  */
 int hipio_backend_run(struct hipio_request *request, const struct hipio_backend *const *candidates,
                       size_t n);
+
+/* The backend that would begin the request, as far as that can be told without I/O; NULL: the
+ * settings allow none that takes it. */
+const struct hipio_backend *hipio_backend_preview(struct hipio_request *request);

@@ -5,6 +5,7 @@
 #include "channel.h"
 #include "log.h"
 #include "stats.h"
+#include "tunables.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -64,17 +65,18 @@ static void free_buffer(struct hipio_channel *channel)
 /* Without a kernel there are no copies on the stream, and no buffer for them. */
 static int make_copies(struct hipio_channel *channel)
 {
-    int status =
-        hipio_gather_create(channel->ops, channel->device, channel->stream, &channel->gather);
+    int status = -ENOTSUP;
 
-    if (status == -ENOTSUP) {
-        hipio_log(HIPIO_LOG_INFO,
-                  "device %d can't run hipio's kernel: operations on its streams "
-                  "are staged by the copy engine",
-                  channel->device);
-        return 0;
-    }
-    return status < 0 ? status : make_buffer(channel);
+    if (hipio_tunables_process()->kernels != HIPIO_OFF)
+        status =
+            hipio_gather_create(channel->ops, channel->device, channel->stream, &channel->gather);
+    if (status != -ENOTSUP)
+        return status < 0 ? status : make_buffer(channel);
+    hipio_log(HIPIO_LOG_INFO,
+              "no kernel of hipio runs on device %d: operations on its streams are staged by the "
+              "copy engine",
+              channel->device);
+    return 0;
 }
 
 static int make_words(struct hipio_channel *channel)
@@ -184,9 +186,11 @@ void hipio_channel_destroy(struct hipio_channel *channel)
 /* ---- Gates ---- */
 
 /* A gate where streams can't wait for values. What stood before it on the stream is done. */
-static void stand_at_gate(void *argument)
+static void stand_at_gate(void *argument, bool failed)
 {
     struct hipio_channel *channel = argument;
+
+    (void)failed;
 
     const uint64_t gate = ++channel->called;
     atomic_store_explicit(&channel->passed, gate - 1, memory_order_release);
@@ -238,29 +242,32 @@ bool hipio_channel_has_passed(const struct hipio_channel *channel, uint64_t gate
 
 int hipio_channel_query(const struct hipio_channel *channel)
 {
+    const struct hipio_user_stream_ops *streams = channel->ops->user_streams;
+    const enum hipio_capture_mode before = streams->capture_mode(HIPIO_CAPTURE_RELAXED);
     int status = channel->ops->event_query(channel->last);
 
+    streams->capture_mode(before);
     return status == 0 || status == -EAGAIN ? status : -EIO;
 }
 
 #define TURNS_AWAKE 200u
-#define TURNS_A_LOOK 64u
+#define TURNS_A_SLEEP 64u /* then sleeps double */
 #define SLEEP_SHORT 5000u
 #define SLEEP_LONG 200000u
 
-int hipio_channel_pause(struct hipio_channel *channel, struct hipio_channel_pause *pause)
+int hipio_channel_pause(const struct hipio_channel *channel, struct hipio_channel_pause *pause)
 {
     struct timespec time = {0, SLEEP_SHORT};
     unsigned turn = pause->turns++;
 
+    if (atomic_load_explicit(&channel->broken, memory_order_relaxed))
+        return hipio_status_set(-EIO, "stream %p: its device has failed", channel->handle);
     if (turn < TURNS_AWAKE) {
         sched_yield();
         return 0;
     }
-    turn -= TURNS_AWAKE;
-    if (turn % TURNS_A_LOOK == TURNS_A_LOOK - 1 && hipio_channel_query(channel) == -EIO)
-        return -EIO;
-    for (unsigned i = 0; i < turn / TURNS_A_LOOK && time.tv_nsec < (long)SLEEP_LONG; i++)
+    for (turn -= TURNS_AWAKE; turn > TURNS_A_SLEEP && time.tv_nsec < (long)SLEEP_LONG;
+         turn -= TURNS_A_SLEEP)
         time.tv_nsec *= 2;
     nanosleep(&time, NULL);
     return 0;

@@ -8,9 +8,10 @@
  * the offset that the slot's words in pinned memory say when the copy runs; after it the stream has
  * *passed* n. So the thread decides late what is copied, and nothing but numbers travels. A gate is
  * a wait for a memory value where the device has that, and a host function that blocks elsewhere.
- * The thread does storage work alone: it never waits for a GPU stream but this one, and this one
- * only for gates that it has armed, so channels can't block each other however the GPU multiplexes
- * streams.
+ * The thread does storage work alone: it calls no GPU runtime, and waits for no GPU stream but this
+ * one, and this one only for gates that it has armed. So channels can't block each other however
+ * the GPU multiplexes streams, nor can a launch that stands in the runtime because the stream is
+ * full.
  *
  * Private to stream.c, async.c and async_feed.c.
  */
@@ -48,7 +49,8 @@ struct hipio_channel {
     struct hipio_channel_words *words; /* behind the buffer, one for each slot */
     struct hipio_gather *gather;
 
-    bool waits; /* the stream can wait for memory values */
+    atomic_bool broken; /* the device has failed; nothing can be queued any more */
+    bool waits;         /* the stream can wait for memory values */
     struct hipio_word armed_word;
     struct hipio_word passed_word;
     atomic_ullong armed; /* without them; changed under `lock` */
@@ -62,17 +64,19 @@ struct hipio_channel {
     pthread_cond_t change;
     struct hipio_async_op *head;
     struct hipio_async_op *tail;
-    uint64_t begun;   /* operations that the stream has reached */
-    uint64_t carried; /* operations that the thread has taken */
-    unsigned users;   /* submitters inside */
+    uint64_t begun;    /* operations that the stream has reached */
+    uint64_t carried;  /* operations that the thread has taken */
+    uint64_t finished; /* of these, over */
+    unsigned users;    /* submitters inside */
     bool closing;
     bool orphan; /* nobody joins the thread: it destroys the channel */
-    bool broken; /* the device has failed; nothing can be queued any more */
     int error;   /* the first since it was asked for */
     char text[HIPIO_TEXT_MAX];
     pthread_t thread;
 
-    struct hipio_channel *next; /* stream.c's */
+    /* stream.c's, under the lock of its list. */
+    bool registered;
+    struct hipio_channel *next;
 };
 
 /* How the buffer is cut: `few` where most of it will hardly be used. */
@@ -102,7 +106,11 @@ struct hipio_channel_pause {
     unsigned turns;
 };
 /* 0; -EIO with text: the device has failed, and what is waited for won't come. */
-int hipio_channel_pause(struct hipio_channel *channel, struct hipio_channel_pause *pause);
+int hipio_channel_pause(const struct hipio_channel *channel, struct hipio_channel_pause *pause);
 
-/* Has the stream got past everything queued? 0; -EAGAIN: not yet; -EIO with text: it never will. */
+/*
+ * Has the stream got past everything queued? 0; -EAGAIN: not yet; -EIO with text: it never will.
+ * Calls the GPU runtime, and so is not for the channel's thread while it has an operation: somebody
+ * may be standing inside the runtime, with its locks, until the stream has room for more.
+ */
 int hipio_channel_query(const struct hipio_channel *channel);

@@ -8,6 +8,7 @@
 #include "slots.h"
 #include "status.h"
 #include "storage/uring.h"
+#include "tunables.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,9 +42,23 @@ bool hipio_engine_usable(void)
     return !atomic_load(&life.forked);
 }
 
+/*
+ * Several processes take turns on a GPU, and longer copies make better use of a turn: 8 processes
+ * read at 34 GB/s in chunks of 1 MiB and at 49 in chunks of 4, while one alone gains nothing.
+ */
+static void lengthen_chunks(void)
+{
+    const uint32_t index = hipio_tunables_index("chunk_size");
+
+    if (hipio_tunables_source(index) == HIPIO_SOURCE_DEFAULT)
+        hipio_tunables_set_process("chunk_size", "4M", HIPIO_SOURCE_DEFAULT);
+}
+
 void hipio_engine_set_neighbours(unsigned processes)
 {
     atomic_store(&life.neighbours, processes ? processes : 1);
+    if (processes > 1)
+        lengthen_chunks();
 }
 
 unsigned hipio_engine_neighbours(void)

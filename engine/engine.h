@@ -16,7 +16,8 @@ void hipio_engine_shutdown(void);
 bool hipio_engine_usable(void);
 
 /* How many processes share the cores this one may run on (MPI's ranks of the node), itself
- * included; 1 until it is said. The automatic number of lanes is divided by it. */
+ * included; 1 until it is said. The automatic number of lanes is divided by it, and where there are
+ * several, the default of the setting chunk_size is 4M. To be said before the first request. */
 void hipio_engine_set_neighbours(unsigned processes);
 unsigned hipio_engine_neighbours(void);
 

@@ -72,8 +72,21 @@ int hipio_lanes_borrow(const struct hipio_device_ops *ops, int device, struct hi
     return 0;
 }
 
+static void destroy_idle(const struct hipio_device_ops *ops, int device)
+{
+    struct hipio_lane *lane;
+
+    while ((lane = take_idle(ops, device)))
+        destroy_lane(lane);
+}
+
 void hipio_lanes_return(struct hipio_lane *lane)
 {
+    if (lane->broken) {
+        destroy_idle(lane->ops, lane->device);
+        destroy_lane(lane);
+        return;
+    }
     pthread_mutex_lock(&cache.lock);
     lane->next = cache.idle;
     cache.idle = lane;

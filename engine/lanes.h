@@ -27,6 +27,7 @@ struct hipio_lane {
     void *scratch; /* pageable memory of HIPIO_LANE_SCRATCH bytes, or NULL until it is needed */
     struct hipio_gather *gather; /* or NULL until it is needed */
     bool gather_refused;         /* none to have on this device */
+    bool broken;                 /* a call on it failed: it is not lent again */
     struct hipio_lane *next;
 };
 
@@ -34,7 +35,8 @@ struct hipio_lane {
 
 /* Lends a lane of the device: an idle one or a new one. 0, or the runtime's error with text. */
 int hipio_lanes_borrow(const struct hipio_device_ops *ops, int device, struct hipio_lane **out);
-/* Nothing may be queued on its stream any more. */
+/* Nothing may be queued on its stream any more. Where a call on it failed, its streams may be those
+ * of a context that is gone, as may those of all idle lanes of the device: none is lent again. */
 void hipio_lanes_return(struct hipio_lane *lane);
 /* The lane's scratch memory, NULL if there is none to have. */
 void *hipio_lanes_scratch(struct hipio_lane *lane);

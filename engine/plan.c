@@ -25,6 +25,9 @@
 #define ONE_LANE_BELOW MIB(4)
 /* A copy of fewer bytes is dominated by its launch. */
 #define PIECE_MIN KIB(256)
+/* What a chunk holds for small runs of the file is copied out of order, and the better the smaller
+ * a cache it fits: pieces of 1 MiB were written at 35 GB/s and of 4 MiB at 27. */
+#define PIECE_OF_SMALL_RUNS MIB(1)
 /* In place nothing is staged: a piece only has to be long enough to hide its bookkeeping. */
 #define PIECE_IN_PLACE MIB(4)
 #define CHUNK_MAX MIB(1024)
@@ -64,9 +67,12 @@ static uint64_t choose_chunk(const struct hipio_plan_facts *facts)
 }
 
 /* A short request is cut in four, so that its storage and GPU copies overlap too. */
-static uint64_t choose_piece(const struct hipio_plan_facts *facts, uint64_t chunk)
+static uint64_t choose_piece(const struct hipio_plan_facts *facts, bool mapped, uint64_t chunk)
 {
     uint64_t most = facts->staged ? chunk : PIECE_IN_PLACE;
+
+    if (mapped && facts->op == HIPIO_WRITE && facts->run < WRITE_CALL_MIN)
+        most = min64(most, PIECE_OF_SMALL_RUNS);
 
     if (!facts->staged || facts->length >= 4 * most)
         return most;
@@ -150,10 +156,10 @@ static unsigned choose_lanes(const struct hipio_plan_facts *facts, const struct 
 
 void hipio_plan_make(const struct hipio_plan_facts *facts, struct hipio_plan *plan)
 {
-    plan->chunk = facts->staged ? choose_chunk(facts) : 0;
-    plan->piece = choose_piece(facts, plan->chunk);
-    plan->slots = !facts->staged ? 0 : facts->length > plan->piece ? 2 : 1;
     plan->mapped = choose_mapped(facts);
+    plan->chunk = facts->staged ? choose_chunk(facts) : 0;
+    plan->piece = choose_piece(facts, plan->mapped, plan->chunk);
+    plan->slots = !facts->staged ? 0 : facts->length > plan->piece ? 2 : 1;
     plan->reserve = plan->mapped && facts->fresh && !facts->in_memory &&
                     facts->run == facts->length && facts->length >= RESERVE_MIN;
     plan->lanes = choose_lanes(facts, plan, &plan->reason);

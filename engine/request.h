@@ -42,8 +42,8 @@ struct hipio_request {
     const struct hipio_layout *file_layout; /* monotonic */
     int64_t file_base;                      /* file offsets are relative to it, bytes */
     uint64_t file_start;
-    uint64_t length;               /* bytes */
-    const struct hipio_swap *swap; /* NULL: bytes as they are */
+    uint64_t length;                     /* bytes */
+    const struct hipio_swap *swap;       /* NULL: bytes as they are */
     const struct hipio_backend *staging; /* NULL: the table's. Stands for every staging backend */
 
     /* Filled by the engine. */

@@ -4,6 +4,7 @@
  */
 #include "tunables.h"
 #include "log.h"
+#include "plan.h"
 #include "status.h"
 #include <errno.h>
 #include <pthread.h>
@@ -68,14 +69,14 @@ static const struct word *const words_of[] = {
 /* ---- The table ---- */
 
 enum index {
-#define TUNABLE(field, type, text, help) INDEX_##field,
+#define TUNABLE(field, type, scope, text, help) INDEX_##field,
 #include "tunables.def"
 #undef TUNABLE
     COUNT
 };
 
 static const enum type type_of[COUNT] = {
-#define TUNABLE(field, type, text, help) type,
+#define TUNABLE(field, type, scope, text, help) type,
 #include "tunables.def"
 #undef TUNABLE
 };
@@ -84,7 +85,8 @@ static const enum type type_of[COUNT] = {
 static char accepts[COUNT][ACCEPTS_MAX]; /* written once, by describe_all */
 
 static const struct hipio_tunable_info infos[COUNT] = {
-#define TUNABLE(field, type, text, help) {#field, text, help, accepts[INDEX_##field]},
+#define TUNABLE(field, type, scope, text, help)                                                    \
+    {#field, text, help, accepts[INDEX_##field], HIPIO_SCOPE_##scope},
 #include "tunables.def"
 #undef TUNABLE
 };
@@ -97,7 +99,7 @@ static const struct limit {
 } limits[COUNT] = {
     [INDEX_chunk_size] = {4 * KIB, GIB, 4 * KIB},
     [INDEX_pinned_limit] = {64 * KIB, 1024 * GIB, 1},
-    [INDEX_lanes] = {0, 1024, 1},
+    [INDEX_lanes] = {0, HIPIO_PLAN_LANES_MAX, 1},
     [INDEX_mapping_window] = {MIB, GIB, MIB},
     [INDEX_queue_depth] = {1, 256, 1},
     [INDEX_window_size] = {4 * KIB, 64 * GIB, 1},
@@ -333,8 +335,7 @@ int hipio_tunables_set(struct hipio_tunables *t, const char *name, const char *v
     uint64_t parsed;
 
     if (index == HIPIO_TUNABLE_NONE)
-        return hipio_status_set(
-            -ENOENT, "there is no setting %.64s; hipio-info --settings lists them", name);
+        return hipio_status_set(-ENOENT, "there is no setting %.64s; hipio-info lists them", name);
     if (parse_value(index, value, &parsed))
         return hipio_status_set(-EINVAL, "setting %s: \"%.64s\" is not accepted; it takes %s", name,
                                 value, hipio_tunables_info(index)->accepts);
@@ -444,7 +445,7 @@ static void warn_unknown(const char *name)
     if (nearest == HIPIO_TUNABLE_NONE) {
         hipio_log(HIPIO_LOG_WARN,
                   "environment variable " VARIABLE_PREFIX
-                  "%s is not a setting and is ignored; hipio-info --settings lists them",
+                  "%s is not a setting and is ignored; hipio-info lists them",
                   name);
         return;
     }
@@ -482,7 +483,8 @@ static void read_variable(const char *entry, bool warn)
     if (index == HIPIO_TUNABLE_NONE) {
         if (warn)
             warn_unknown(name);
-    } else if (type_of[index] == STREAM || parse_value(index, equals + 1, &value)) {
+    } else if (infos[index].scope == HIPIO_SCOPE_ONE_FILE ||
+               parse_value(index, equals + 1, &value)) {
         if (warn)
             warn_bad(name, index, equals + 1);
     } else {
@@ -518,7 +520,8 @@ int hipio_tunables_set_process(const char *name, const char *value, enum hipio_s
 {
     hipio_tunables_process();
     const uint32_t index = hipio_tunables_index(name);
-    if (index != HIPIO_TUNABLE_NONE && type_of[index] == STREAM && strcmp(value, "0") != 0)
+    if (index != HIPIO_TUNABLE_NONE && infos[index].scope == HIPIO_SCOPE_ONE_FILE &&
+        strcmp(value, infos[index].text) != 0)
         return hipio_status_set(-EINVAL, "setting %s is one file's: give it as an info hint", name);
     int err = hipio_tunables_set(&process, name, value);
 
@@ -526,5 +529,35 @@ int hipio_tunables_set_process(const char *name, const char *value, enum hipio_s
         return err == -ENOENT ? -EINVAL : err;
     sources[index] = source;
     hipio_log_set_level((enum hipio_log_level)process.log);
+    return 0;
+}
+
+/* One word of `stats` is about the process's end; its other words are a file's. */
+static bool is_process_value(size_t index, uint64_t value)
+{
+    return infos[index].scope == HIPIO_SCOPE_PROCESS ||
+           (index == INDEX_stats && value == HIPIO_STATS_FINALIZE);
+}
+
+int hipio_tunables_set_file(struct hipio_tunables *t, const char *name, const char *value)
+{
+    struct hipio_tunables wanted = *t;
+    char variable[NAME_LENGTH_MAX];
+
+    int err = hipio_tunables_set(&wanted, name, value);
+    if (err)
+        return err;
+    const uint32_t index = hipio_tunables_index(name);
+    const uint64_t parsed = *field(&wanted, index);
+    if (is_process_value(index, parsed) &&
+        parsed != ((const uint64_t *)hipio_tunables_process())[index]) {
+        upper_name(index, variable);
+        return hipio_status_set(-EINVAL,
+                                "%s=%.64s is the whole process's, not one file's: give it as "
+                                "environment variable " VARIABLE_PREFIX
+                                "%s, as MCA parameter io_hipio_%s or to hipio_set",
+                                name, value, variable, name);
+    }
+    *t = wanted;
     return 0;
 }

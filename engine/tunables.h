@@ -30,11 +30,18 @@ enum hipio_collective_choice {
 };
 enum hipio_stats_choice { HIPIO_STATS_OFF, HIPIO_STATS_CLOSE, HIPIO_STATS_FINALIZE };
 
+/* Whose a setting is. */
+enum hipio_scope {
+    HIPIO_SCOPE_PROCESS,   /* one value in force for all files */
+    HIPIO_SCOPE_EACH_FILE, /* the process's value is what a file begins with */
+    HIPIO_SCOPE_ONE_FILE   /* means nothing but for the file it was given to */
+};
+
 #define HIPIO_TUNABLE_NONE UINT32_MAX
 
 /* Fields are uint64_t throughout: bytes, a count, or one of the enumerators above. */
 struct hipio_tunables {
-#define TUNABLE(field, type, text, help) uint64_t field;
+#define TUNABLE(field, type, scope, text, help) uint64_t field;
 #include "tunables.def"
 #undef TUNABLE
 };
@@ -45,6 +52,7 @@ struct hipio_tunable_info {
     const char *text; /* default as text */
     const char *help;
     const char *accepts; /* "a size in bytes, suffix K, M or G" or "auto, off, force" */
+    enum hipio_scope scope;
 };
 
 /* How many settings there are, and what the table says of one. */
@@ -69,6 +77,9 @@ int hipio_tunables_set_process(const char *name, const char *value, enum hipio_s
 /* Sets one field of `t` from text. 0; -ENOENT: no such setting; -EINVAL: bad value. Text in
  * hipio_status_text. */
 int hipio_tunables_set(struct hipio_tunables *t, const char *name, const char *value);
+/* The same for a file's settings: a value that only the process can have is -EINVAL, too, unless it
+ * is the process's own. */
+int hipio_tunables_set_file(struct hipio_tunables *t, const char *name, const char *value);
 
 /* Writes the value of one field as text that hipio_tunables_set takes back ("1M", "auto", "3"). */
 void hipio_tunables_format(const struct hipio_tunables *t, size_t index, char *out, size_t size);

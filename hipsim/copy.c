@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum {
     PIECE = 256 << 10,      /* long rows move in pieces, so that a torn copy can be seen */
@@ -132,6 +134,15 @@ static void count_foreign(const struct hipsim_range *range, int device)
         hipsim_counters_add(HIPSIM_COUNT_foreign_device, 1);
 }
 
+/* Said to be on the device, unknown to the runtime, and no memory that anyone can read. */
+static bool unreadable(const struct hipsim_range *range, bool device)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {range->view, 1};
+
+    return device && !range->block && process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1;
+}
+
 /* Takes both sides apart and checks them as the real runtime does. */
 static int resolve(struct copy_op *op, int device)
 {
@@ -147,7 +158,13 @@ static int resolve(struct copy_op *op, int device)
         rc = hipsim_memory_resolve(copy->from, from_bytes, &op->from);
     if (rc)
         return rc;
-    /* A direction is stated that cannot be, for neither pointer is the runtime's. */
+    /* A direction is stated that cannot be: neither pointer is the runtime's, or the one that is
+     * said to be on the device is no memory that anyone can read. */
+    if (unreadable(&op->to,
+                   copy->direction == HIPSIM_COPY_H2D || copy->direction == HIPSIM_COPY_D2D) ||
+        unreadable(&op->from,
+                   copy->direction == HIPSIM_COPY_D2H || copy->direction == HIPSIM_COPY_D2D))
+        return HIPSIM_INVALID_VALUE;
     if (!op->to.block && !op->from.block && copy->direction != HIPSIM_COPY_H2H &&
         copy->direction != HIPSIM_COPY_ANY)
         return HIPSIM_INVALID_VALUE;

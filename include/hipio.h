@@ -19,25 +19,30 @@
  * thread's last one. All functions may be called from any thread, and from several at once, but not
  * from a host function or callback of a GPU stream, nor in a forked child of a process that has
  * used hipio (-ENOTSUP). Offsets and sizes are in bytes and have 64 bits.
- *
- * How the stream calls compare with cuFileReadAsync / hipFileReadAsync and their writes:
- *
- * | the same                                   | better | |
- * ------------------------------------------ | ------------------------------------------------- |
- * | arguments, their order, and pointers that  | the result keeps the errno (-ENOSPC, -EIO), and |
- * | are read when the stream gets there        | hipio_stream_status has words for it | | flags of
- * hipio_stream_register (1, 2, 4, 8)| an error stays in its operation; the stream and   | | | its
- * later operations go on                        | | the size may shrink until then, not grow   | a
- * fast path that fails falls back, as in blocking | |                                            |
- * calls                                             | | *bytes_done is 0 when the call returns and
- * | file and stream may be closed, destroyed and      | | valid once the stream is past the
- * operation| deregistered at any time; what is queued still    | | | ends well | | a stream that
- * was not registered works,    | a captured or destroyed stream, or one of another | | with flags 0
- * | GPU than the buffer, is refused before anything   | | | is queued | | one pinned bounce buffer
- * per stream        | storage and copies overlap inside it; files that  | | | several threads read
- * faster are read by several   | |                                            | any file system,
- * any alignment, no driver to open |
  */
+/* clang-format off */
+/*
+ * How the stream calls compare with cuFileReadAsync, hipFileReadAsync and their writes:
+ *
+ * | the same                                 | better                                             |
+ * | ---------------------------------------- | -------------------------------------------------- |
+ * | arguments and their order; pointers that | the result keeps the errno (-ENOSPC, -EIO), and    |
+ * | are read when the stream gets there      | hipio_stream_status has the words for it           |
+ * | flags of a registered stream: 1, 2, 4, 8 | an error stays in its operation: the stream and    |
+ * |                                          | its later operations go on                         |
+ * | the size may shrink until then, not grow | a fast path that fails falls back, as in blocking  |
+ * |                                          | calls                                              |
+ * | *bytes_done is 0 when the call returns,  | file and stream may be closed, destroyed and       |
+ * | and valid once the stream is past it     | deregistered at any time: what is queued ends well |
+ * | a stream that was not registered works,  | a captured or destroyed stream, or one of another  |
+ * | with flags 0                             | GPU than the buffer, is refused before anything is |
+ * |                                          | queued                                             |
+ * | one pinned bounce buffer for a stream    | storage and copies overlap inside it, and several  |
+ * |                                          | threads fill it where files are read faster so     |
+ * | parameters must stay until the stream is | any file system, any alignment, ordinary and       |
+ * | past the operation                       | pinned memory too; no driver to open               |
+ */
+/* clang-format on */
 #ifndef HIPIO_H
 #define HIPIO_H
 
@@ -82,11 +87,12 @@ void hipio_deregister_file(struct hipio_handle *file);
 /*
  * Reads `size` bytes at `file_offset` to `gpu_base` + `buffer_offset`, or writes them from there.
  * Blocks. Work on the default stream and on blocking streams that was queued before the call is
- * waited for (setting sync); work queued later, on any stream, sees what was read. Returns the
- * bytes moved: less than `size` when the file ended. Errors: -EINVAL an argument; -EBADF the file
- * was not opened for it; -EFAULT no memory there; -ENOTSUP the settings forbid every way; -ENOSPC,
- * -EIO and whatever else the file system or the GPU runtime answers. After an error it is unknown
- * how much has been moved.
+ * waited for (setting sync) where the memory is device or managed memory; pinned memory counts as
+ * host memory. Work queued later, on any stream, sees what was read. Returns the bytes moved: less
+ * than `size` when the file ended. Errors: -EINVAL an argument; -EBADF the file was not opened for
+ * it; -EFAULT no memory there; -ENOTSUP the settings forbid every way; -ENOSPC, -EIO and whatever
+ * else the file system or the GPU runtime answers. After an error it is unknown how much has been
+ * moved.
  */
 ssize_t hipio_read(struct hipio_handle *file, void *gpu_base, size_t size, off_t file_offset,
                    off_t buffer_offset);
@@ -142,7 +148,8 @@ int hipio_stream_deregister(void *stream);
  * once the stream is past the operation it is the number of bytes moved (less than *size where a
  * read met the end of the file) or a negative errno, which concerns this operation only.
  *
- * Where the GPU itself fails (the stream's synchronisation says so), *bytes_done is left alone.
+ * Where the GPU itself fails (the stream's synchronisation says so), *bytes_done may be left alone,
+ * and what is pointed to must stay until hipio_shutdown has returned.
  *
  * Blocks only as the GPU runtime does when its own queue of a stream is full; an operation takes
  * three places of it for each eighth of the bounce buffer that it moves, so a larger buffer lets
@@ -171,8 +178,9 @@ int hipio_stream_status(void *stream, char *text, size_t size);
 /* ---- Settings and counters ---- */
 
 /*
- * Sets a setting (hipio-info --settings, docs/settings.md) of the process, for files and streams
- * that are registered later; or of one file. Call hipio_set before other threads use hipio.
+ * Sets a setting (hipio-info, docs/settings.md) of the process, for files and streams
+ * that are registered later; or of one file, if it is no setting of the whole process. Call
+ * hipio_set before other threads use hipio.
  * 0; -EINVAL with words that name the setting, the value and what it accepts.
  */
 int hipio_set(const char *setting, const char *value);

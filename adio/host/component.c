@@ -113,7 +113,7 @@ static const mca_io_base_module_2_0_0_t *step_aside(ompi_file_t *handle, const c
     warn_aside(handle, why);
     const mca_io_base_module_2_0_0_t *lower = hipio_absence_query(
         handle, &mca_io_hipio_component.io_version, hipio_settings_priority(), data);
-    return lower ? hipio_guard_over(lower, why) : NULL;
+    return lower ? hipio_guard_over(handle, lower, why) : NULL;
 }
 
 static const mca_io_base_module_2_0_0_t *file_query(struct ompi_file_t *handle,

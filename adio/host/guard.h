@@ -6,12 +6,14 @@
 #pragma once
 #include "ompi_config.h"
 
+#include "ompi/file/file.h"
 #include "ompi/mca/io/io.h"
 
 /*
- * The table to give Open MPI instead of `lower`, whose data and handle stay as they are. `why` is
- * told with each refusal (copied; the first one stays). NULL: more different tables than there are
- * kinds of files. `lower` lives as long as the process uses it.
+ * The table to give Open MPI for this file instead of `lower`, whose data and handle stay as they
+ * are. `why` is told with each refusal (copied). NULL, with a warning: more different tables than
+ * there are components. `lower` lives as long as the process uses it.
  */
-const mca_io_base_module_2_0_0_t *hipio_guard_over(const mca_io_base_module_2_0_0_t *lower,
+const mca_io_base_module_2_0_0_t *hipio_guard_over(const ompi_file_t *handle,
+                                                   const mca_io_base_module_2_0_0_t *lower,
                                                    const char *why);

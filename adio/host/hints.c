@@ -69,7 +69,7 @@ static void complain(const char *key, const char *value, bool speaks)
 /* Sets one field from the hint; 0, or a negative errno that has been complained of. */
 static int set_one(struct hipio_tunables *tunables, const char *key, const char *value, bool speaks)
 {
-    int rc = hipio_tunables_set(tunables, key + PREFIX_LENGTH, value);
+    int rc = hipio_tunables_set_file(tunables, key + PREFIX_LENGTH, value);
     if (rc)
         complain(key, value, speaks);
     return rc;
@@ -122,8 +122,10 @@ static void show_settings(opal_info_t *info, const struct hipio_tunables *tunabl
     char key[OPAL_MAX_INFO_KEY + 1], value[64];
 
     for (size_t i = 0; i < hipio_tunables_count(); i++) {
-        snprintf(key, sizeof key, PREFIX "%s", hipio_tunables_info(i)->name);
-        hipio_tunables_format(tunables, i, value, sizeof value);
+        const struct hipio_tunable_info *setting = hipio_tunables_info(i);
+        bool shared = setting->scope == HIPIO_SCOPE_PROCESS;
+        snprintf(key, sizeof key, PREFIX "%s", setting->name);
+        hipio_tunables_format(shared ? hipio_tunables_process() : tunables, i, value, sizeof value);
         show(info, key, value);
     }
 }

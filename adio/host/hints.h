@@ -13,8 +13,9 @@
 #include "openfile.h"
 
 /*
- * Puts the keys hipio_* of `info` into `tunables`. A bad value or an unknown key is named once, by
- * rank 0 of the file as a warning; the value that was there stays. Local.
+ * Puts the keys hipio_* of `info` into `tunables`. A bad value, an unknown key and a
+ * setting of the whole process are named once, by rank 0 of the file as a warning; the value that
+ * was there stays. Local.
  */
 void hipio_hints_parse(opal_info_t *info, struct hipio_tunables *tunables, bool speaks);
 

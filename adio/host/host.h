@@ -11,6 +11,9 @@
 
 /* Functions of the ROMIO in this process, found by the proof. */
 struct hipio_host_romio {
+    /* Reads the shared file pointer and moves it by `advance` etypes. */
+    void (*get_shared_pointer)(hipio_romio_fd fd, long long advance, long long *pointer,
+                               int *error);
     void (*immediate_open)(hipio_romio_fd fd,
                            int *error); /* opens a file whose open was deferred */
 };
@@ -31,7 +34,7 @@ struct hipio_host_operation {
  * not been called. */
 int hipio_host_request_start(void *file, struct hipio_host_operation *operation,
                              MPI_Request *request);
-/* A request that is complete from the start. */
-int hipio_host_request_completed(void *file, uint64_t bytes, int code, MPI_Request *request);
+/* A request that is complete from the start, without an error. */
+int hipio_host_request_completed(void *file, uint64_t bytes, MPI_Request *request);
 /* Blocks until no operation of the file is in flight; their requests stay valid for MPI_Wait. */
 void hipio_host_requests_drain(void *file);

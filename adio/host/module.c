@@ -42,7 +42,7 @@ static void step_aside(ompi_file_t *handle, const char *why)
     PMPI_Comm_rank(handle->f_comm, &rank);
     if (why[0] == '\0')
         why = "another rank of the file can't be driven";
-    const mca_io_base_module_2_0_0_t *guard = hipio_guard_over(&stack.table, why);
+    const mca_io_base_module_2_0_0_t *guard = hipio_guard_over(handle, &stack.table, why);
     if (guard)
         handle->f_io_selected_module.v2_0_0 = *guard;
     hipio_log_once(rank == 0 ? &said : &told, rank == 0 ? HIPIO_LOG_WARN : HIPIO_LOG_INFO,
@@ -64,7 +64,7 @@ static int attach(ompi_file_t *handle, const struct hipio_tunables *tunables,
     }
     rc = hipio_hints_agree(handle->f_comm, hipio_mpierr_class_of(rc), &agreed);
     if (rc != MPI_SUCCESS && file->driven) {
-        hipio_driver_detach(file->driven, true);
+        hipio_driver_detach(file->driven);
         file->driven = NULL;
     }
     return rc;
@@ -140,12 +140,12 @@ static int open_file(struct ompi_communicator_t *comm, const char *filename, int
     return check_forced(handle);
 }
 
-static void release(const ompi_file_t *handle, bool mpi_usable)
+static void release(const ompi_file_t *handle)
 {
     struct hipio_openfile *file = hipio_openfile_of(handle);
     bool reports = file->driven->tunables.stats == HIPIO_STATS_CLOSE;
 
-    hipio_driver_detach(file->driven, mpi_usable);
+    hipio_driver_detach(file->driven);
     file->driven = NULL;
     if (reports)
         hipio_settings_report(handle->f_filename);
@@ -156,13 +156,12 @@ static void release(const ompi_file_t *handle, bool mpi_usable)
 static int close_file(ompi_file_t *handle)
 {
     struct hipio_openfile *file = hipio_openfile_of(handle);
-    int finalized = 0, rc = OMPI_SUCCESS;
+    int rc = OMPI_SUCCESS;
 
     if (!file)
         return OMPI_SUCCESS;
-    PMPI_Finalized(&finalized);
     if (file->driven)
-        release(handle, !finalized);
+        release(handle);
     hipio_request_forget_file(handle);
     if (file->fd)
         rc = stack.lower->io_module_file_close(handle);
@@ -261,15 +260,15 @@ static int check_view(const ompi_file_t *handle, const struct view *view, char *
 static int set_view_driven(ompi_file_t *handle, const struct view *view, opal_info_t *info)
 {
     struct hipio_openfile *file = hipio_openfile_of(handle);
-    struct hipio_tunables tunables = file->driven->tunables;
+    struct hipio_tunables tunables = file->driven->tunables, wanted = file->wanted;
     char text[HIPIO_TEXT_MAX] = "MPI_File_set_view: another rank's arguments were refused";
     int rank = 0;
 
     PMPI_Comm_rank(file->fd->comm, &rank);
-    hipio_hints_parse(info, &file->wanted, rank == 0);
+    hipio_hints_parse(info, &wanted, rank == 0);
     hipio_hints_parse(info, &tunables, false);
-    tunables.collective = file->wanted.collective;
-    tunables.window_size = file->wanted.window_size;
+    tunables.collective = wanted.collective;
+    tunables.window_size = wanted.window_size;
     int rc = check_view(handle, view, text, sizeof text);
     rc = hipio_hints_agree(file->fd->comm, rc, &tunables);
     if (rc != MPI_SUCCESS)
@@ -283,7 +282,7 @@ static int set_view_driven(ompi_file_t *handle, const struct view *view, opal_in
     file->wanted = tunables;
     hipio_driver_set_tunables(file->driven, &tunables);
     hipio_driver_view_changed(file->driven);
-    if (file->stale || !opal_list_is_empty(&info->super))
+    if (file->stale || (info && !opal_list_is_empty(&info->super)))
         hipio_hints_publish(handle);
     return MPI_SUCCESS;
 }

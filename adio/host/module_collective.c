@@ -15,6 +15,7 @@
 #include "hints.h"
 #include "mpierr.h"
 #include "openfile.h"
+#include "shared.h"
 #include <stdio.h>
 
 struct access {
@@ -166,7 +167,9 @@ static int read_ordered(ompi_file_t *handle, void *buf, int count, struct ompi_d
 {
     struct access access = {.count = count, .type = type};
 
-    int rc = enter(handle, false, &access);
+    int rc = hipio_shared_agree(handle);
+    if (rc == MPI_SUCCESS)
+        rc = enter(handle, false, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave(handle, &access,
@@ -179,7 +182,9 @@ static int write_ordered(ompi_file_t *handle, const void *buf, int count,
 {
     struct access access = {.count = count, .type = type};
 
-    int rc = enter(handle, true, &access);
+    int rc = hipio_shared_agree(handle);
+    if (rc == MPI_SUCCESS)
+        rc = enter(handle, true, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave(handle, &access,
@@ -243,7 +248,9 @@ static int read_ordered_begin(ompi_file_t *handle, void *buf, int count,
 {
     struct access access = {.count = count, .type = type};
 
-    int rc = enter(handle, false, &access);
+    int rc = hipio_shared_agree(handle);
+    if (rc == MPI_SUCCESS)
+        rc = enter(handle, false, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -256,7 +263,9 @@ static int write_ordered_begin(ompi_file_t *handle, const void *buf, int count,
 {
     struct access access = {.count = count, .type = type};
 
-    int rc = enter(handle, true, &access);
+    int rc = hipio_shared_agree(handle);
+    if (rc == MPI_SUCCESS)
+        rc = enter(handle, true, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -326,6 +335,8 @@ static int write_shared(ompi_file_t *handle, const void *buf, int count,
                         struct ompi_datatype_t *type, ompi_status_public_t *status)
 {
     int rc = check_mode(handle, true);
+    if (rc == MPI_SUCCESS)
+        rc = hipio_shared_check(handle);
     return rc != MPI_SUCCESS ? rc
                              : hipio_module_lower()->io_module_file_write_shared(handle, buf, count,
                                                                                  type, status);
@@ -335,6 +346,8 @@ static int iread_shared(ompi_file_t *handle, void *buf, int count, struct ompi_d
                         struct ompi_request_t **request)
 {
     int rc = check_mode(handle, false);
+    if (rc == MPI_SUCCESS)
+        rc = hipio_shared_check(handle);
     return rc != MPI_SUCCESS ? rc
                              : hipio_module_lower()->io_module_file_iread_shared(handle, buf, count,
                                                                                  type, request);
@@ -344,9 +357,19 @@ static int iwrite_shared(ompi_file_t *handle, const void *buf, int count,
                          struct ompi_datatype_t *type, struct ompi_request_t **request)
 {
     int rc = check_mode(handle, true);
+    if (rc == MPI_SUCCESS)
+        rc = hipio_shared_check(handle);
     return rc != MPI_SUCCESS ? rc
                              : hipio_module_lower()->io_module_file_iwrite_shared(
                                    handle, buf, count, type, request);
+}
+
+static int seek_shared(ompi_file_t *handle, MPI_Offset offset, int whence)
+{
+    int rc = hipio_shared_agree(handle);
+    return rc != MPI_SUCCESS
+               ? rc
+               : hipio_module_lower()->io_module_file_seek_shared(handle, offset, whence);
 }
 
 void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module)
@@ -367,6 +390,7 @@ void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module)
     module->io_module_file_iwrite_at_all = iwrite_at_all;
     module->io_module_file_iread_all = iread_all;
     module->io_module_file_iwrite_all = iwrite_all;
+    module->io_module_file_seek_shared = seek_shared;
     module->io_module_file_write_shared = write_shared;
     module->io_module_file_iread_shared = iread_shared;
     module->io_module_file_iwrite_shared = iwrite_shared;

@@ -14,8 +14,9 @@ struct hipio_openfile {
     struct hipio_driven *driven; /* NULL: ROMIO alone serves the file */
     /* Settings to be agreed on at the next collective chance (hints.h). */
     struct hipio_tunables wanted;
-    bool publishing; /* subscriptions are being made: their first calls tell nothing new */
-    bool stale;      /* MPI_File_get_info lacks keys that are in force */
+    bool publishing;    /* subscriptions are being made: their first calls tell nothing new */
+    bool stale;         /* MPI_File_get_info lacks keys that are in force */
+    bool shared_agreed; /* all ranks have a shared file pointer (shared.h) */
 };
 
 struct hipio_openfile *hipio_openfile_create(void);

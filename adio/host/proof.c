@@ -121,16 +121,23 @@ static bool prove_slots(int table)
     return true;
 }
 
-static bool find_functions(void)
+/* A function that the driver calls by name. */
+static bool find_function(const char *name, void *function)
 {
-    void *symbol = dlsym(proof.library, "ADIO_ImmediateOpen");
+    void *symbol = dlsym(proof.library, name);
 
     if (!symbol) {
-        snprintf(proof.text, sizeof proof.text, "ROMIO does not export ADIO_ImmediateOpen");
+        snprintf(proof.text, sizeof proof.text, "ROMIO does not export %s", name);
         return false;
     }
-    memcpy(&proof.functions.immediate_open, &symbol, sizeof symbol);
+    memcpy(function, &symbol, sizeof symbol);
     return true;
+}
+
+static bool find_functions(void)
+{
+    return find_function("ADIO_ImmediateOpen", &proof.functions.immediate_open) &&
+           find_function("ADIO_Get_shared_fp", &proof.functions.get_shared_pointer);
 }
 
 static bool prove_library(const mca_base_component_t *romio)

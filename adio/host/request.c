@@ -32,6 +32,7 @@ typedef struct host_request host_request_t;
 static struct {
     pthread_mutex_t lock;
     bool registered;
+    bool one_core;           /* a rank bound to one shares it with the threads that it waits for */
     unsigned long in_flight; /* read without the lock, as a hint */
     host_request_t *first;   /* all that live, in flight or complete */
 } requests = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -150,8 +151,7 @@ static int progress(void)
         return 0;
     int completed = complete_done();
     pthread_mutex_unlock(&requests.lock);
-    /* A rank bound to one core shares it with the threads that it waits for. */
-    if (completed == 0)
+    if (completed == 0 && requests.one_core)
         sched_yield();
     return completed;
 }
@@ -167,12 +167,21 @@ static host_request_t *make(void *file)
     return request;
 }
 
+static bool has_one_core(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
+}
+
 /* Registered once and kept: each change moves the array that other threads walk. */
 static int register_progress(void)
 {
     pthread_mutex_lock(&requests.lock);
-    if (!requests.registered)
+    if (!requests.registered) {
+        requests.one_core = has_one_core();
         requests.registered = opal_progress_register(progress) == OPAL_SUCCESS;
+    }
     bool registered = requests.registered;
     pthread_mutex_unlock(&requests.lock);
     return registered ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -195,13 +204,13 @@ int hipio_host_request_start(void *file, struct hipio_host_operation *operation,
     return MPI_SUCCESS;
 }
 
-int hipio_host_request_completed(void *file, uint64_t bytes, int code, MPI_Request *request)
+int hipio_host_request_completed(void *file, uint64_t bytes, MPI_Request *request)
 {
     host_request_t *made = make(file);
 
     if (!made)
         return MPI_ERR_NO_MEM;
-    set_result(made, bytes, code);
+    set_result(made, bytes, MPI_SUCCESS);
     ompi_request_complete(&made->super, false);
     pthread_mutex_lock(&requests.lock);
     link_request(made);

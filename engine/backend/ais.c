@@ -160,8 +160,6 @@ static int move(const struct hipio_request *request, void *address, int64_t offs
     return 0;
 }
 
-extern const struct hipio_backend hipio_backend_ais;
-
 static const struct hipio_peer peer = {
     .backend = &hipio_backend_ais,
     .ops = &hipio_device_hip,

@@ -100,6 +100,7 @@ static int queue_copy(struct carrier *self, struct stage *stage, uint64_t bytes)
                      : hipio_pack_gather(&self->pack, &self->memory, stage->slot->memory, bytes);
     if (status == 0)
         status = lane->ops->event_record(stage->event, lane->stream);
+    lane->broken |= status < 0;
     return status;
 }
 
@@ -150,6 +151,7 @@ static void settle(struct carrier *self, struct stage *stage)
     if (status < 0) {
         hipio_lanes_report(self->haul, &stage->piece, 0, status);
         self->lane->ops->stream_synchronize(self->lane->stream);
+        self->lane->broken = true;
         return;
     }
     if (self->bounce->request->op == HIPIO_WRITE) {
@@ -280,7 +282,6 @@ static bool eligible(const struct hipio_part *part, int error)
     return false;
 }
 
-extern const struct hipio_backend hipio_backend_bounce;
 const struct hipio_backend hipio_backend_bounce = {
     .name = "bounce",
     .kind = HIPIO_BACKEND_STAGING,

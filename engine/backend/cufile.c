@@ -324,8 +324,6 @@ static int move(const struct hipio_request *request, void *address, int64_t offs
     return explain(request, offset, length, got, status);
 }
 
-extern const struct hipio_backend hipio_backend_cufile;
-
 static const struct hipio_peer peer = {
     .backend = &hipio_backend_cufile,
     .ops = &hipio_device_cuda,

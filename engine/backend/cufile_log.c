@@ -82,12 +82,19 @@ void hipio_cufile_log_divert(struct hipio_cufile_log *log)
         return;
     /* Both live as long as the process: the library may write at any time. */
     const int fd = memfd_create("cufile.log", MFD_CLOEXEC);
-    if (fd < 0 || asprintf(&line, "CUFILE_LOGFILE_PATH=/proc/self/fd/%d", fd) < 0)
+    if (fd < 0)
         return;
+    if (asprintf(&line, "CUFILE_LOGFILE_PATH=/proc/self/fd/%d", fd) < 0) {
+        close(fd);
+        return;
+    }
     char **before = __atomic_load_n(&environ, __ATOMIC_ACQUIRE);
     log->with = with_line(before, line);
-    if (!log->with)
+    if (!log->with) {
+        free(line);
+        close(fd);
         return;
+    }
     log->before = before;
     __atomic_store_n(&environ, log->with, __ATOMIC_RELEASE);
 }

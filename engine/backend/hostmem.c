@@ -140,7 +140,6 @@ static bool eligible(const struct hipio_part *part, int error)
     return error == -EFAULT && part->request->memory.kind != HIPIO_MEMORY_HOST;
 }
 
-extern const struct hipio_backend hipio_backend_hostmem;
 const struct hipio_backend hipio_backend_hostmem = {
     .name = "hostmem",
     .kind = HIPIO_BACKEND_FAST_PATH,

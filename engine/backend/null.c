@@ -24,7 +24,6 @@ static bool eligible(const struct hipio_part *part, int error)
     return false;
 }
 
-extern const struct hipio_backend hipio_backend_null;
 const struct hipio_backend hipio_backend_null = {
     .name = "null",
     .kind = HIPIO_BACKEND_ON_DEMAND,

@@ -8,8 +8,6 @@
 
 #define SCORE 10
 
-extern const struct hipio_backend hipio_backend_stream;
-
 static int score(const struct hipio_part *part)
 {
     return part->request->staging == &hipio_backend_stream && !part->request->swap ? SCORE : -1;

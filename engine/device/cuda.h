@@ -31,6 +31,7 @@ struct cuda_handle {
 struct hipio_stream {
     struct cuda_handle on;
     int device;
+    struct cuda_call *calls; /* what it was given to call */
 };
 
 /* Work on the application's streams (cuda_stream.c). */

@@ -93,8 +93,21 @@ static int wrap(void *handle, struct hipio_stream **out)
     return 0;
 }
 
+/* A function with its argument, for the driver to hold; kept with the stream, once. */
+struct cuda_call {
+    hipio_user_function function;
+    void *argument;
+    struct cuda_call *next;
+};
+
 static void unwrap(struct hipio_stream *stream)
 {
+    while (stream->calls) {
+        struct cuda_call *next = stream->calls->next;
+
+        free(stream->calls);
+        stream->calls = next;
+    }
     free(stream);
 }
 
@@ -132,16 +145,53 @@ static int check(struct hipio_stream *stream)
     return rc;
 }
 
-static int call(struct hipio_stream *stream, void (*function)(void *), void *argument)
+static enum hipio_capture_mode capture_mode(enum hipio_capture_mode mode)
 {
+    int number = (int)mode;
+
+    if (!hipio_cuda_usable() || hipio_cuda.cuThreadExchangeStreamCaptureMode == NULL ||
+        hipio_cuda.cuThreadExchangeStreamCaptureMode(&number) != 0)
+        return mode;
+    return (enum hipio_capture_mode)number;
+}
+
+static void call_plainly(void *argument)
+{
+    struct cuda_call *call = argument;
+
+    call->function(call->argument, false);
+}
+
+static struct cuda_call *make_call(struct hipio_stream *stream, hipio_user_function function,
+                                   void *argument)
+{
+    struct cuda_call *call = stream->calls;
+
+    while (call && (call->function != function || call->argument != argument))
+        call = call->next;
+    if (call)
+        return call;
+    call = malloc(sizeof(*call));
+    if (call) {
+        *call = (struct cuda_call){function, argument, stream->calls};
+        stream->calls = call;
+    }
+    return call;
+}
+
+static int call(struct hipio_stream *stream, hipio_user_function function, void *argument)
+{
+    struct cuda_call *held = make_call(stream, function, argument);
     bool pushed;
 
+    if (held == NULL)
+        return hipio_status_set(-ENOMEM, "no memory for a host function");
     if (hipio_cuda.cuLaunchHostFunc == NULL)
         return refuse("cuLaunchHostFunc");
     int rc = hipio_cuda_enter(stream->on.context, &pushed);
     if (rc != 0)
         return rc;
-    rc = hipio_cuda.cuLaunchHostFunc(stream->on.handle, function, argument);
+    rc = hipio_cuda.cuLaunchHostFunc(stream->on.handle, call_plainly, held);
     return hipio_cuda_leave(pushed, hipio_cuda_check("cuLaunchHostFunc", rc));
 }
 
@@ -211,6 +261,7 @@ const struct hipio_user_stream_ops hipio_cuda_user_streams = {
     .wrap = wrap,
     .unwrap = unwrap,
     .check = check,
+    .capture_mode = capture_mode,
     .call = call,
     .word_create = word_create,
     .word_destroy = word_destroy,

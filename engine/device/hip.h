@@ -11,7 +11,7 @@
 struct hipio_stream {
     int device;
     void *handle;
-    struct hip_callback *callbacks; /* what was given to the older kind of host function */
+    struct hip_callback *callbacks; /* what it was given to call */
 };
 
 struct hipio_event {

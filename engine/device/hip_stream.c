@@ -18,7 +18,6 @@
 struct work {
     const struct hip_functions *f;
     const struct hipio_stream *stream;
-    void (*function)(void *);
     void *argument;
     void *word;
     uint64_t value;
@@ -114,10 +113,23 @@ static int check(struct hipio_stream *stream)
                                     "hold file I/O: end the capture first");
 }
 
-/* A function with its argument for the older kind of call. Whether that comes after a fault of the
- * device is not certain, so it is kept with the stream, once. */
+static enum hipio_capture_mode capture_mode(enum hipio_capture_mode mode)
+{
+    const struct hip_functions *f = hipio_hip_functions();
+    int number = (int)mode;
+
+    if (f == NULL || f->hipThreadExchangeStreamCaptureMode == NULL)
+        return mode;
+    int error = f->hipThreadExchangeStreamCaptureMode(&number);
+    return hipio_hip_check("hipThreadExchangeStreamCaptureMode", error) == 0
+               ? (enum hipio_capture_mode)number
+               : mode;
+}
+
+/* A function with its argument, for the runtime to hold. Whether the call comes after a fault of
+ * the device is not certain, so it is kept with the stream, once. */
 struct hip_callback {
-    void (*function)(void *);
+    hipio_user_function function;
     void *argument;
     struct hip_callback *next;
 };
@@ -127,11 +139,17 @@ static void call_back(void *stream, int status, void *argument)
     struct hip_callback *callback = argument;
 
     (void)stream;
-    (void)status;
-    callback->function(callback->argument);
+    callback->function(callback->argument, status != 0);
 }
 
-static struct hip_callback *make_callback(struct hipio_stream *stream, void (*function)(void *),
+static void call_plainly(void *argument)
+{
+    struct hip_callback *callback = argument;
+
+    callback->function(callback->argument, false);
+}
+
+static struct hip_callback *make_callback(struct hipio_stream *stream, hipio_user_function function,
                                           void *argument)
 {
     struct hip_callback *callback = stream->callbacks;
@@ -163,7 +181,7 @@ static int launch_function(void *context)
 {
     struct work *work = context;
 
-    return work->f->hipLaunchHostFunc(work->stream->handle, work->function, work->argument);
+    return work->f->hipLaunchHostFunc(work->stream->handle, call_plainly, work->argument);
 }
 
 static int add_callback(void *context)
@@ -173,18 +191,18 @@ static int add_callback(void *context)
     return work->f->hipStreamAddCallback(work->stream->handle, call_back, work->argument, 0);
 }
 
-static int call(struct hipio_stream *stream, void (*function)(void *), void *argument)
+static int call(struct hipio_stream *stream, hipio_user_function function, void *argument)
 {
     const struct hip_functions *f = hipio_hip_functions();
-    struct work work = {.stream = stream, .function = function, .argument = argument};
+    struct work work = {.stream = stream};
 
-    if (f != NULL && f->hipLaunchHostFunc != NULL)
-        return perform(stream->device, "hipLaunchHostFunc", launch_function, &work);
-    if (f != NULL && f->hipStreamAddCallback == NULL)
+    if (f != NULL && f->hipLaunchHostFunc == NULL && f->hipStreamAddCallback == NULL)
         return refuse("host functions");
     work.argument = make_callback(stream, function, argument);
     if (work.argument == NULL)
         return hipio_status_set(-ENOMEM, "no memory for a host function");
+    if (f != NULL && f->hipLaunchHostFunc != NULL)
+        return perform(stream->device, "hipLaunchHostFunc", launch_function, &work);
     return perform(stream->device, "hipStreamAddCallback", add_callback, &work);
 }
 
@@ -273,6 +291,7 @@ const struct hipio_user_stream_ops hipio_hip_user_streams = {
     .wrap = wrap,
     .unwrap = unwrap,
     .check = check,
+    .capture_mode = capture_mode,
     .call = call,
     .word_create = word_create,
     .word_destroy = word_destroy,

@@ -36,7 +36,12 @@ static int check(struct hipio_stream *stream)
     return refuse();
 }
 
-static int call(struct hipio_stream *stream, void (*function)(void *), void *argument)
+static enum hipio_capture_mode capture_mode(enum hipio_capture_mode mode)
+{
+    return mode;
+}
+
+static int call(struct hipio_stream *stream, hipio_user_function function, void *argument)
 {
     (void)stream;
     (void)function;
@@ -70,6 +75,7 @@ const struct hipio_user_stream_ops hipio_user_stream_none = {
     .wrap = wrap,
     .unwrap = unwrap,
     .check = check,
+    .capture_mode = capture_mode,
     .call = call,
     .word_create = word_create,
     .word_destroy = word_destroy,

@@ -17,6 +17,15 @@ struct hipio_word {
     void *device;   /* the same bytes as the device knows them */
 };
 
+typedef void (*hipio_user_function)(void *argument, bool failed);
+
+/* Numbers of HIP and CUDA. */
+enum hipio_capture_mode {
+    HIPIO_CAPTURE_GLOBAL,       /* a capture of any thread counts: the default */
+    HIPIO_CAPTURE_THREAD_LOCAL, /* this thread's own do */
+    HIPIO_CAPTURE_RELAXED       /* none does */
+};
+
 struct hipio_user_stream_ops {
     /*
      * Finds the device of a stream by its handle; NULL is the default stream of the current device.
@@ -31,9 +40,17 @@ struct hipio_user_stream_ops {
      * destroyed, or of a context in which kernels of ours can't run. With text. */
     int (*check)(struct hipio_stream *stream);
 
+    /*
+     * Sets whether captures of graphs that are under way elsewhere forbid this thread what can't be
+     * captured, such as asking an event, and returns what was set. Where a runtime knows no such
+     * thing, nothing is forbidden.
+     */
+    enum hipio_capture_mode (*capture_mode)(enum hipio_capture_mode mode);
+
     /* Queues a call of the function, which must not call the GPU runtime. After a fault of the
-     * device it may never come. One thread at a time for each wrapped stream. */
-    int (*call)(struct hipio_stream *stream, void (*function)(void *), void *argument);
+     * device it may never come, or come with `failed`. One thread at a time for each wrapped
+     * stream. */
+    int (*call)(struct hipio_stream *stream, hipio_user_function function, void *argument);
 
     /* -ENOTSUP: streams of the device can't wait for memory values. */
     int (*word_create)(int device, struct hipio_word *out);

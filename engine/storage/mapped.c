@@ -195,7 +195,7 @@ static bool through_mapping(struct passage *passage, struct hipio_cursor *cursor
                             uint64_t length, int *err)
 {
     const uint64_t start = cursor->position;
-    char *const last = passage->memory + length - 1;
+    char *const last = length > 0 ? passage->memory + (length - 1) : NULL;
     const bool writes = passage->op == HIPIO_WRITE;
     int64_t end = 0;
 

@@ -286,6 +286,82 @@ static void aggregator_write_fails(void)
         }
 }
 
+/* After a collective that failed on one rank, all ranks' individual pointers are where they were.
+ */
+static void pointers_stay_together(void)
+{
+    enum { BYTES = 96 << 10 };
+
+    for (int kind = 0; kind < case_kinds(); kind++) {
+        struct buffer buffer = buffer_new((enum gpu_kind)kind, BYTES);
+        MPI_File file = file_open("stay.dat", RDWR, NULL);
+        MPI_Offset at = -1;
+
+        watch_step("%s memory", gpu_kind_name(buffer.kind));
+        check_ok(
+            MPI_File_seek(file, (MPI_Offset)(case_ranks() - 1 - case_rank()) * BYTES, MPI_SEEK_SET),
+            "seek");
+        limit_files(true);
+        check_class(MPI_File_write_all(file, buffer.at, BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+                    MPI_SUCCESS, "write_all that rank 0 can't do");
+        limit_files(false);
+        check_ok(MPI_File_get_position(file, &at), "get_position");
+        check(at == (MPI_Offset)(case_ranks() - 1 - case_rank()) * BYTES, "position is %lld",
+              (long long)at);
+        MPI_File_close(&file);
+        buffer_free(&buffer);
+        file_remove("stay.dat");
+    }
+}
+
+/* An offset whose bytes would leave 63 bits is an error, not another place of the file. */
+static void offset_out_of_range(void)
+{
+    for (int kind = 0; kind < case_kinds(); kind++) {
+        struct buffer buffer = buffer_new((enum gpu_kind)kind, 64);
+        MPI_File file;
+
+        file_make("range.dat", 5, 64);
+        file = file_open("range.dat", RDWR, NULL);
+        watch_step("%s memory", gpu_kind_name(buffer.kind));
+        check_ok(MPI_File_set_view(file, 0, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL),
+                 "set_view");
+        check_class(MPI_File_write_at_all(file, (MPI_Offset)1 << 61, buffer.at, 4, MPI_DOUBLE,
+                                          MPI_STATUS_IGNORE),
+                    MPI_SUCCESS, "write_at_all at 2^61 doubles");
+        barrier();
+        file_check("range.dat", 0, 5, 0, 64);
+        MPI_File_close(&file);
+        buffer_free(&buffer);
+        file_remove("range.dat");
+    }
+}
+
+/* One datatype over host and GPU memory, relative to the host block: refused, and no crash. */
+static void mixed_memory_in_one_type(void)
+{
+    struct buffer host = buffer_new(GPU_HOST, 64), device = buffer_new((enum gpu_kind)1, 64);
+    MPI_File file = file_open("mixed.dat", RDWR, NULL);
+    MPI_Aint from, at[2] = {0, 0};
+    MPI_Datatype type;
+    int length[2] = {64, 64};
+
+    MPI_Get_address(host.at, &from);
+    MPI_Get_address(device.at, &at[1]);
+    at[1] = MPI_Aint_diff(at[1], from);
+    MPI_Type_create_hindexed(2, length, at, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    check_class(MPI_File_write_at_all(file, 128 * case_rank(), host.at, 1, type, MPI_STATUS_IGNORE),
+                MPI_SUCCESS, "write_at_all of host and GPU memory");
+    check_class(MPI_File_write_at(file, 128 * case_rank(), host.at, 1, type, MPI_STATUS_IGNORE),
+                MPI_SUCCESS, "write_at of host and GPU memory");
+    MPI_Type_free(&type);
+    MPI_File_close(&file);
+    buffer_free(&host);
+    buffer_free(&device);
+    file_remove("mixed.dat");
+}
+
 /* Address 0 of /proc/self/mem can be opened but not read: EIO. */
 static void aggregator_read_fails(void)
 {
@@ -353,6 +429,11 @@ static void ordered_in_a_row(void)
 }
 
 static const struct test_case cases[] = {
+    {"pointers", "pointers stay together after an error", 2, 4, NEEDS_HIPIO,
+     pointers_stay_together},
+    {"range", "offsets beyond 63 bits", 1, 4, NEEDS_HIPIO, offset_out_of_range},
+    {"mixed_type", "a datatype over host and GPU memory", 1, 4, NEEDS_HIPIO | NEEDS_GPU,
+     mixed_memory_in_one_type},
     {"R51", "ranks without data", 2, 16, NEEDS_NOTHING, ranks_without_data},
     {"R52", "opens that fail", 1, 16, NEEDS_NOTHING, failing_opens},
     {"R54", "views of nothing", 1, 16, NEEDS_NOTHING, empty_view},

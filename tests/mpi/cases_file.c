@@ -354,6 +354,120 @@ static void dangerous_hints(void)
     file_remove("hints.dat");
 }
 
+static void check_shown(MPI_File file, const char *key, const char *wanted)
+{
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    MPI_Info info;
+    int found = 0;
+
+    check_ok(MPI_File_get_info(file, &info), "get_info");
+    MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    check(found && strcmp(value, wanted) == 0, "%s is shown as '%s', right is '%s'", key, value,
+          wanted);
+    MPI_Info_free(&info);
+}
+
+/* What is shown is in force: hints for the whole process are not, nor are those of a refused view.
+ */
+static void hints_without_effect(void)
+{
+    MPI_File file = file_open("scope.dat", RDWR,
+                              "hipio_device=off,hipio_async_buffer_size=64K,hipio_lanes=3,"
+                              "hipio_stats=finalize");
+    MPI_Info info = info_of("hipio_window_size=2M,hipio_chunk_size=64K");
+    MPI_Info none = info_of("hipio_kernels=auto");
+
+    check_shown(file, "hipio_device", "auto");
+    check_shown(file, "hipio_async_buffer_size", "1M");
+    check_shown(file, "hipio_stats", "off");
+    check_shown(file, "hipio_lanes", "3");
+    check_class(MPI_File_set_view(file, -1, MPI_BYTE, MPI_BYTE, "native", info), MPI_ERR_ARG,
+                "set_view with a negative displacement");
+    check_ok(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", none), "set_view");
+    check_shown(file, "hipio_window_size", "16M");
+    check_ok(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", info), "set_view");
+    check_shown(file, "hipio_window_size", "2M");
+    check_shown(file, "hipio_chunk_size", "64K");
+    MPI_Info_free(&none);
+    MPI_Info_free(&info);
+    MPI_File_close(&file);
+    file_remove("scope.dat");
+}
+
+/* hipio is there and may not drive: rank 0's GPU memory is refused, and the others' collectives
+ * end. */
+static void guarded_collectives(void)
+{
+    struct buffer buffer = buffer_new(case_rank() == 0 ? GPU_DEVICE : GPU_HOST, SMALL);
+    MPI_Offset at = (MPI_Offset)case_rank() * SMALL;
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Request request;
+    int length;
+
+    file_make("guarded.dat", 5, (size_t)case_ranks() * SMALL);
+    MPI_File file = file_open("guarded.dat", RDWR, NULL);
+    for (int i = 0; i < 4; i++) {
+        buffer_fill(&buffer, 0, 6, (uint64_t)at, SMALL);
+        request = MPI_REQUEST_NULL;
+        watch_step("nonblocking collective %d", i);
+        MPI_File_seek(file, at, MPI_SEEK_SET);
+        int code = i == 0   ? MPI_File_iwrite_at_all(file, at, buffer.at, SMALL, MPI_BYTE, &request)
+                   : i == 1 ? MPI_File_iread_at_all(file, at, buffer.at, SMALL, MPI_BYTE, &request)
+                   : i == 2 ? MPI_File_iwrite_all(file, buffer.at, SMALL, MPI_BYTE, &request)
+                            : MPI_File_iread_all(file, buffer.at, SMALL, MPI_BYTE, &request);
+        if (case_rank() == 0) {
+            check_class(code, MPI_ERR_BUFFER, "GPU memory on a file that is not driven");
+            MPI_Error_string(code, text, &length);
+            check(strstr(text, "hipio does not drive this file") && strstr(text, "romio_layout"),
+                  "the text is '%s'", text);
+            check(request == MPI_REQUEST_NULL, "an error left a request");
+        } else {
+            check_ok(code, "the others' call");
+            check_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "wait");
+            buffer_check(&buffer, 0, 6, (uint64_t)at, SMALL);
+        }
+    }
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("guarded.dat");
+}
+
+/* The folder is gone, so that the hidden file of the shared pointer can't be made: errors for all,
+ * and no rank waits. */
+static void shared_pointer_impossible(void)
+{
+    struct buffer buffer = buffer_new((enum gpu_kind)(case_kinds() > 1), SMALL);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_File file;
+
+    if (case_rank() == 0)
+        check(mkdir("gone", 0700) == 0, "mkdir");
+    barrier();
+    file = file_open("gone/data.dat", RDWR, NULL);
+    barrier();
+    if (case_rank() == 0)
+        check(unlink("gone/data.dat") == 0 && rmdir("gone") == 0, "removing the folder");
+    barrier();
+    watch_step("ordered");
+    check_class(MPI_File_write_ordered(file, buffer.at, SMALL, MPI_BYTE, MPI_STATUS_IGNORE),
+                MPI_SUCCESS, "write_ordered");
+    watch_step("split ordered");
+    check_class(MPI_File_write_ordered_begin(file, buffer.at, SMALL, MPI_BYTE), MPI_SUCCESS,
+                "write_ordered_begin");
+    watch_step("seek_shared");
+    check_class(MPI_File_seek_shared(file, 0, MPI_SEEK_SET), MPI_SUCCESS, "seek_shared");
+    watch_step("iwrite_shared");
+    check_class(MPI_File_iwrite_shared(file, buffer.at, SMALL, MPI_BYTE, &request), MPI_SUCCESS,
+                "iwrite_shared");
+    check(request == MPI_REQUEST_NULL, "iwrite_shared left a request");
+    watch_step("the data themselves");
+    check_ok(MPI_File_write_at_all(file, (MPI_Offset)case_rank() * SMALL, buffer.at, SMALL,
+                                   MPI_BYTE, MPI_STATUS_IGNORE),
+             "write_at_all");
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+}
+
 /* Several handles of one file, and of several communicators, at once. */
 static void many_handles(void)
 {
@@ -420,6 +534,11 @@ static const struct test_case cases[] = {
     {"modes", "append and sequential mode", 1, 16, NEEDS_NOTHING, open_modes},
     {"nfs", "ROMIO's NFS driver below", 1, 16, NEEDS_NOTHING, nfs_table},
     {"hints", "hints that break plain ROMIO", 1, 16, NEEDS_HIPIO, dangerous_hints},
+    {"scope", "hints that must have no effect", 1, 16, NEEDS_HIPIO, hints_without_effect},
+    {"guarded", "GPU memory in a collective on a file of ROMIO's own", 2, 16,
+     NEEDS_GPU | NEEDS_REQUEST, guarded_collectives},
+    {"shared_impossible", "no hidden file for the shared pointer", 1, 16, NEEDS_HIPIO,
+     shared_pointer_impossible},
     {"handles", "many handles at once", 1, 16, NEEDS_NOTHING, many_handles},
     {"left_open", "files left open at MPI_Finalize", 1, 16, NEEDS_NOTHING, left_open},
 };

@@ -283,7 +283,26 @@ static void current_device(void)
     file_remove("device.dat");
 }
 
+/* A count that reaches past the allocation is an error before anything is written. */
+static void past_the_allocation(void)
+{
+    enum { BYTES = 1 << 20 };
+    struct buffer buffer = buffer_new((enum gpu_kind)1, BYTES);
+    MPI_File file = file_open("past.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, NULL);
+
+    check_class(MPI_File_write_at(file, 0, buffer.at, 3 * BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+                MPI_ERR_BUFFER, "write_at past the allocation");
+    check_class(MPI_File_write_at_all(file, 0, buffer.at, 3 * BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+                MPI_ERR_BUFFER, "write_at_all past the allocation");
+    file_check_size("past.dat", 0);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("past.dat");
+}
+
 static const struct test_case cases[] = {
+    {"past", "a count that leaves the allocation", 1, 4, NEEDS_HIPIO | NEEDS_GPU,
+     past_the_allocation},
     {"R1", "tiny writes reach the file", 1, 16, NEEDS_NOTHING, tiny_write},
     {"R1_off", "device memory is refused when GPU support is off", 1, 1, NEEDS_GPU | NEEDS_REQUEST,
      device_off},

@@ -174,3 +174,51 @@ void async_rig_close_gate(void *stream, struct async_gate *gate)
     gate->open = false;
     async_rig_call(stream, stand, gate);
 }
+
+void async_rig_must(int status)
+{
+    if (status < 0)
+        fail_msg("%s", hipio_error_text());
+}
+
+struct hipio_handle *async_rig_open(int fd)
+{
+    struct hipio_handle *file;
+
+    async_rig_must(hipio_register_file(fd, "async", &file));
+    async_rig_must(hipio_set_file(file, "mapping", "off"));
+    return file;
+}
+
+/* Either direction. */
+int async_rig_queue(bool reads, struct hipio_handle *file, void *memory, struct async_call *call,
+                    void *stream)
+{
+    return reads ? hipio_read_async(file, memory, &call->size, &call->file_offset,
+                                    &call->buffer_offset, &call->done, stream)
+                 : hipio_write_async(file, memory, &call->size, &call->file_offset,
+                                     &call->buffer_offset, &call->done, stream);
+}
+
+void async_rig_expect(const struct async_call *call, ssize_t expected)
+{
+    const ssize_t done = __atomic_load_n(&call->done, __ATOMIC_ACQUIRE);
+
+    if (done != expected)
+        fail_msg("an operation of %zu bytes ended with %zd, not %zd", call->size, done, expected);
+}
+
+uint64_t async_rig_buffer(void)
+{
+    char value[32];
+
+    async_rig_must(hipio_get(NULL, "async_buffer_size", value, sizeof value));
+    return strtoull(value, NULL, 10) * (strchr(value, 'M') ? 1024 : 1) * 1024;
+}
+
+uint64_t async_rig_slot(void)
+{
+    const uint64_t bytes = async_rig_buffer();
+
+    return bytes / (bytes >= (1u << 20) ? 8 : 4);
+}

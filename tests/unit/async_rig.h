@@ -47,3 +47,17 @@ struct async_gate {
     _Atomic bool open;
 };
 void async_rig_close_gate(void *stream, struct async_gate *gate);
+
+/* Fails the test with the words of an error. */
+void async_rig_must(int status);
+/* Registers the file, with calls rather than a mapping as its storage. */
+struct hipio_handle *async_rig_open(int fd);
+/* Either direction. */
+int async_rig_queue(bool reads, struct hipio_handle *file, void *memory, struct async_call *call,
+                    void *stream);
+/* The operation is over and moved so many bytes, or ended with that error. */
+void async_rig_expect(const struct async_call *call, ssize_t expected);
+
+/* Bytes of a stream's buffer and of its slots, as they are in force. */
+uint64_t async_rig_buffer(void);
+uint64_t async_rig_slot(void);

@@ -136,6 +136,12 @@ static void settings_and_counters(void **state)
     assert_int_equal(hipio_set_file(file, "chunk_size", "a lot"), -EINVAL);
     assert_non_null(strstr(hipio_error_text(), "a lot"));
     assert_int_equal(hipio_set_file(file, "no_such", "1"), -EINVAL);
+    assert_int_equal(hipio_set_file(file, "log", "debug"), -EINVAL);
+    assert_non_null(strstr(hipio_error_text(), "HIPIO_LOG"));
+    assert_int_equal(hipio_set("log", "error"), 0);
+    assert_int_equal(hipio_get(file, "log", value, sizeof value), 0);
+    assert_string_equal(value, "error");
+    assert_int_equal(hipio_set("log", "warn"), 0);
     assert_int_equal(hipio_set(NULL, "1"), -EINVAL);
     assert_int_equal(hipio_get(NULL, "no_such", value, sizeof value), -EINVAL);
     assert_int_equal(hipio_statistic("no_such", &before), -EINVAL);

@@ -7,6 +7,7 @@
 #include "engine.h"
 #include "fake_device.h"
 #include "fake_storage.h"
+#include "lanes.h"
 #include "pattern.h"
 #include "rig.h"
 #include "stats.h"
@@ -279,6 +280,30 @@ static void survives_every_failing_gpu_call(void **state)
     there_and_back(bench, whole, rig_run(0, SIZE));
 }
 
+/* A stream whose calls fail may be one of a context that is gone: neither it nor the idle ones of
+ * its device are lent again. */
+static void keeps_no_stream_that_failed(void **state)
+{
+    struct bench *bench = *state;
+    struct hipio_layout *whole = rig_run(0, SIZE);
+    static const enum fake_call calls[] = {FAKE_COPY, FAKE_EVENT_SYNCHRONIZE};
+
+    rig_set(&bench->rig, "lanes", "1");
+    for (int i = 0; i < 4; i++) {
+        struct hipio_lane *idle[2];
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(hipio_lanes_borrow(&fake_device, 0, &idle[k]), 0);
+        hipio_lanes_return(idle[0]);
+        hipio_lanes_return(idle[1]);
+        assert_int_equal(fake_counters().streams, 2);
+        fake_fail(calls[i / 2], 0, 1, -EIO);
+        assert_int_equal(run(bench, i % 2 ? HIPIO_WRITE : HIPIO_READ, whole, whole).status, -EIO);
+        assert_int_equal(fake_counters().streams, 0);
+        restore_file(bench);
+    }
+    hipio_layout_release(whole);
+}
+
 /* Elements of 1, 2, 4, 8 and 16 bytes that no chunk boundary falls on. */
 static const struct hipio_swap_group groups[] = {{16, 8}, {8, 4}, {6, 2}, {5, 1}, {16, 16}};
 static const struct hipio_swap swap = {51, 5, groups};
@@ -375,6 +400,30 @@ static size_t index_of(const char *name)
             return i;
     fail_msg("no backend %s", name);
     return 0;
+}
+
+/* What goes into host memory of a collective is counted by who moves that to the file. */
+static void counts_no_window_as_a_file(void **state)
+{
+    struct bench *bench = *state;
+    struct hipio_layout *whole = rig_run(0, SIZE);
+    struct hipio_file *file = bench->rig.file;
+    char *memory = malloc(SIZE);
+
+    assert_int_equal(
+        hipio_file_create_window(memory, SIZE, "window", &bench->rig.tunables, &bench->rig.file),
+        0);
+    run(bench, HIPIO_WRITE, whole, whole);
+    assert_int_equal(pattern_check((unsigned char *)memory, MEMORY_SEED, 0, SIZE), SIZE);
+    assert_int_equal(hipio_stats_get(HIPIO_COUNT_requests), 0);
+    assert_int_equal(hipio_stats_get(HIPIO_COUNT_bytes_written), 0);
+    assert_int_equal(hipio_stats_backend_get(index_of("bounce"), HIPIO_BACKEND_WRITTEN), 0);
+    assert_int_equal(hipio_stats_backend_get(index_of("bounce"), HIPIO_BACKEND_REQUESTS), 0);
+    assert_int_equal(hipio_stats_get(HIPIO_COUNT_device_bytes), SIZE);
+    hipio_file_destroy(bench->rig.file);
+    bench->rig.file = file;
+    free(memory);
+    hipio_layout_release(whole);
 }
 
 /* Ordinary memory goes in place, unless a setting or a byte order change forbids it. */
@@ -496,6 +545,8 @@ int main(void)
         TEST(ends_with_the_file, on_host),
         TEST(counts_what_is_before_an_error, on_device),
         TEST(survives_every_failing_gpu_call, on_device),
+        TEST(keeps_no_stream_that_failed, on_device),
+        TEST(counts_no_window_as_a_file, on_device),
         TEST(changes_byte_order, on_device),
         TEST(changes_byte_order, on_host),
         TEST(uses_one_copy_a_chunk, on_device),

@@ -152,18 +152,22 @@ static void *cut(void *arg)
     return NULL;
 }
 
+/* Number `arg` of the workers, each on bytes of its own. */
 static void *work(void *arg)
 {
-    struct hipio_layout *layout = scratch_vector(30000, 80, 36000);
-    unsigned char *bytes = malloc(2400000);
+    const int64_t base = (int64_t)arg * (BYTES / 3);
+    struct hipio_layout *layout = scratch_vector(30000, 27, 36000);
+    unsigned char *bytes = malloc(810000);
     long failures = 0;
 
-    memset(bytes, 0x55, 2400000);
-    for (int i = 0; i < 60; i++) {
+    memset(bytes, 0x55, 810000);
+    for (int i = 0; i < 150; i++) {
+        struct hipio_cursor cursor;
         uint64_t moved = 0;
         const enum hipio_op op = arg || i % 2 ? HIPIO_WRITE : HIPIO_READ;
-        int status = scratch_move(&s, op, layout, bytes, 2400000, &moved);
-        failures += status != 0 || (op == HIPIO_WRITE && moved != 2400000);
+        hipio_cursor_init(&cursor, layout, 0);
+        int status = s.storage->packed(s.file, op, bytes, &cursor, base, 810000, &moved);
+        failures += status != 0 || (op == HIPIO_WRITE && moved != 810000);
     }
     free(bytes);
     hipio_layout_release(layout);

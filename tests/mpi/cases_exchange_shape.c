@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases of the collective exchange: accesses of extreme shape, and which way the bytes take, as
+ * hipio's counters tell it.
+ */
+#include "cases.h"
+#include "watch.h"
+
+/* ---- Accesses of extreme shape ---- */
+
+/* Pieces that are far from each other cost messages for themselves alone, not for what lies
+ * between: this is 2^22 rounds if all are gone through. */
+static void far_apart(void)
+{
+    enum { PIECES = 16, BYTES = 1000 };
+    const MPI_Aint stride = (MPI_Aint)1 << 33;
+    struct buffer buffer =
+        buffer_new((enum gpu_kind)(case_kinds() - 1 - case_rank() % case_kinds()), PIECES * BYTES);
+    MPI_File file = file_open("far.dat", MPI_MODE_CREATE | MPI_MODE_RDWR,
+                              "hipio_collective=exchange,cb_buffer_size=65536,cb_config_list=*:*");
+    MPI_Datatype view;
+
+    MPI_Type_create_hvector(PIECES, BYTES, stride, MPI_BYTE, &view);
+    MPI_Type_commit(&view);
+    MPI_File_set_view(file, (MPI_Offset)case_rank() * 4000, MPI_BYTE, view, "native",
+                      MPI_INFO_NULL);
+    buffer_fill(&buffer, 0, (uint64_t)case_rank(), 0, PIECES * BYTES);
+    check_ok(MPI_File_write_at_all(file, 0, buffer.at, PIECES * BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+             "write_at_all");
+    for (int i = 0; i < PIECES; i++)
+        file_check("far.dat", case_rank() * 4000 + i * stride, (uint64_t)case_rank(),
+                   (uint64_t)i * BYTES, BYTES);
+    buffer_poison(&buffer);
+    check_ok(MPI_File_read_at_all(file, 0, buffer.at, PIECES * BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+             "read_at_all");
+    buffer_check(&buffer, 0, (uint64_t)case_rank(), 0, PIECES * BYTES);
+    MPI_Type_free(&view);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("far.dat");
+}
+
+/* All ranks read the same bytes, more than an aggregator's buffer holds. */
+static void all_read_the_same(void)
+{
+    enum { BYTES = 300000 };
+    struct buffer buffer = buffer_new((enum gpu_kind)(case_rank() % case_kinds()), BYTES);
+    MPI_File file;
+    MPI_Status status;
+
+    file_make("same.dat", 4, BYTES - 1000);
+    file = file_open("same.dat", MPI_MODE_RDONLY,
+                     "romio_cb_read=enable,cb_buffer_size=32768,cb_config_list=*:*");
+    check_ok(MPI_File_read_all(file, buffer.at, BYTES, MPI_BYTE, &status), "read_all");
+    check_bytes(&status, BYTES - 1000, "read_all");
+    buffer_check(&buffer, 0, 4, 0, BYTES - 1000);
+    buffer_check_poison(&buffer, BYTES - 1000, 1000);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("same.dat");
+}
+
+/* More than 2 GiB of each rank in one call; memory is one block, again and again. */
+static void large(void)
+{
+    enum { BLOCK = 64 << 20, TIMES = 35, STRIPE = 1 << 20 };
+    const int64_t bytes = (int64_t)BLOCK * TIMES;
+    struct buffer buffer = buffer_new((enum gpu_kind)(case_rank() % case_kinds()), BLOCK);
+    MPI_Datatype block, memory, stripe, view;
+    MPI_File file;
+    MPI_Status status;
+
+    MPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
+    MPI_Type_create_hvector(TIMES, 1, 0, block, &memory);
+    MPI_Type_commit(&memory);
+    MPI_Type_contiguous(STRIPE, MPI_BYTE, &stripe);
+    MPI_Type_create_resized(stripe, 0, (MPI_Aint)STRIPE * case_ranks(), &view);
+    MPI_Type_commit(&view);
+    for (int shared = 0; shared < 2; shared++) {
+        file = file_open("large.dat", MPI_MODE_CREATE | MPI_MODE_RDWR,
+                         shared ? "hipio_collective=exchange,hipio_shared_ranks=0"
+                                : "hipio_collective=exchange,hipio_shared_ranks=1");
+        MPI_File_set_view(file, (MPI_Offset)case_rank() * STRIPE, MPI_BYTE, view, "native",
+                          MPI_INFO_NULL);
+        buffer_fill(&buffer, 0, (uint64_t)case_rank(), 0, BLOCK);
+        watch_doing("large, write, shared_ranks %d", !shared);
+        check_ok(MPI_File_write_at_all(file, 0, buffer.at, 1, memory, &status), "write_at_all");
+        check_bytes(&status, bytes, "write_at_all");
+        for (int64_t at = 0; at < bytes; at += 5 * (int64_t)STRIPE)
+            file_check("large.dat", at * case_ranks() + (int64_t)case_rank() * STRIPE,
+                       (uint64_t)case_rank(), (uint64_t)(at % BLOCK), STRIPE);
+        buffer_poison(&buffer);
+        watch_doing("large, read, shared_ranks %d", !shared);
+        check_ok(MPI_File_read_at_all(file, 0, buffer.at, 1, memory, &status), "read_at_all");
+        check_bytes(&status, bytes, "read_at_all");
+        buffer_check(&buffer, 0, (uint64_t)case_rank(), 0, BLOCK);
+        MPI_File_close(&file);
+        file_remove("large.dat");
+    }
+    MPI_Type_free(&block);
+    MPI_Type_free(&memory);
+    MPI_Type_free(&stripe);
+    MPI_Type_free(&view);
+    buffer_free(&buffer);
+}
+
+/* ---- The way that bytes take ---- */
+
+static int64_t counter(const char *name)
+{
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+    unsigned long long value = 0;
+    int index, count;
+
+    if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_LEVEL, &index) != MPI_SUCCESS)
+        return -1;
+    MPI_T_pvar_session_create(&session);
+    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+    MPI_T_pvar_read(session, handle, &value);
+    MPI_T_pvar_handle_free(session, &handle);
+    MPI_T_pvar_session_free(&session);
+    return (int64_t)value;
+}
+
+struct counts {
+    int64_t shared, sent, rounds, lower;
+};
+
+static struct counts counts_now(void)
+{
+    return (struct counts){counter("io_hipio_exchange_shared"), counter("io_hipio_exchange_sent"),
+                           counter("io_hipio_exchange_rounds"), counter("io_hipio_host_passed")};
+}
+
+/* Writes interleaved or whole blocks with these hints; tells what was counted for it. */
+static struct counts counted(const char *hints, bool interleaved)
+{
+    enum { BLOCK = 8192, BLOCKS = 40 };
+    struct buffer buffer = buffer_new((enum gpu_kind)(case_rank() % case_kinds()), BLOCK * BLOCKS);
+    int ranks = interleaved ? case_ranks() : 1;
+    MPI_File file = file_open("way.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, hints);
+    MPI_Datatype view;
+    struct counts before, after;
+
+    MPI_Type_vector(BLOCKS, BLOCK, BLOCK * ranks, MPI_BYTE, &view);
+    MPI_Type_commit(&view);
+    check_ok(MPI_File_set_view(file, (MPI_Offset)case_rank() * (interleaved ? 1 : BLOCKS) * BLOCK,
+                               MPI_BYTE, view, "native", MPI_INFO_NULL),
+             "set_view");
+    before = counts_now();
+    check_ok(MPI_File_write_all(file, buffer.at, BLOCK * BLOCKS, MPI_BYTE, MPI_STATUS_IGNORE),
+             "write_all with %s", hints);
+    after = counts_now();
+    MPI_Type_free(&view);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("way.dat");
+    return (struct counts){after.shared - before.shared, after.sent - before.sent,
+                           after.rounds - before.rounds, after.lower - before.lower};
+}
+
+static void check_way(const char *hints, bool interleaved, int64_t shared, int64_t sent)
+{
+    struct counts got = counted(hints, interleaved);
+
+    check(got.shared == shared && got.sent == sent,
+          "%s, %s: %lld bytes through shared memory, right is %lld; %lld in messages, right is "
+          "%lld",
+          hints, interleaved ? "interleaved" : "side by side", (long long)got.shared,
+          (long long)shared, (long long)got.sent, (long long)sent);
+    check(got.lower == 0, "%s: the call was left to ROMIO", hints);
+}
+
+/* ROMIO's hints and hipio's settings choose who moves the bytes, and by which way they go. */
+static void ways(void)
+{
+    enum { BYTES = 40 * 8192 };
+    int provided;
+
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    check_way("hipio_collective=exchange", true, BYTES, 0);
+    check_way("hipio_collective=exchange,hipio_shared_ranks=1,cb_config_list=*:*", true,
+              BYTES / case_ranks(), BYTES - BYTES / case_ranks());
+    check_way("romio_cb_write=enable", true, BYTES, 0);
+    check_way("romio_cb_write=enable", false, BYTES, 0);
+    check_way("romio_cb_write=disable", true, 0, 0);
+    check_way("romio_cb_write=automatic", true, 0, 0); /* a local file system */
+    check_way("hipio_collective=independent,romio_cb_write=enable", true, 0, 0);
+    MPI_T_finalize();
+}
+
+static const struct test_case cases[] = {
+    {"far", "pieces far apart", 1, 16, NEEDS_HIPIO, far_apart},
+    {"same", "all read the same", 1, 16, NEEDS_HIPIO, all_read_the_same},
+    {"large", "more than 2 GiB a rank", 1, 4, NEEDS_HIPIO | NEEDS_REQUEST, large},
+    {"ways", "the way that bytes take", 2, 2, NEEDS_HIPIO, ways},
+};
+
+int main(int argc, char **argv)
+{
+    return cases_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}
