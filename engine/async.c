@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* No object lives in the first page, whatever base and offset add up to it. */
 #define LOWEST_ADDRESS 4096
@@ -427,15 +428,44 @@ static void refuse(struct hipio_async_op *op, int status)
     hipio_stats_add(HIPIO_COUNT_failed, 1);
 }
 
+/* The submitter has met an error and has told it: the less is done, the better. */
+static bool has_failed(const struct hipio_async_op *op)
+{
+    return atomic_load_explicit(&op->sealed, memory_order_acquire) && op->failed < 0;
+}
+
+/* A submitter needs less; one that takes longer stands before a full queue of the runtime. */
+#define SEALED_WITHIN_MS 100
+
+/* Is all on the stream that the submitter will put there? Waits for it, but not for ever: it may
+ * itself wait for this stream to get on. */
+static bool is_sealed_soon(struct hipio_async_op *op)
+{
+    const struct timespec moment = {.tv_nsec = 50000};
+
+    for (int i = 0; i < SEALED_WITHIN_MS * 20; i++) {
+        if (atomic_load_explicit(&op->sealed, memory_order_acquire))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+/*
+ * A fast path works on the application's memory past the stream's gates. If queueing fails, the
+ * application goes on with that memory, so that must be known first; until it is, only what the
+ * gates hold back may be used.
+ */
 static void run(struct hipio_async_op *op)
 {
     const struct hipio_backend *const alone[] = {&hipio_backend_stream};
+    const bool table = op->table && is_sealed_soon(op);
 
-    int status = bind(op);
+    int status = has_failed(op) ? hipio_status_set(op->failed, "%s", op->text) : bind(op);
     if (status < 0)
         refuse(op, status);
     else if (op->request.length > 0)
-        hipio_backend_run(&op->request, op->table ? NULL : alone, op->table ? 0 : 1);
+        hipio_backend_run(&op->request, table ? NULL : alone, table ? 0 : 1);
 }
 
 /* Lets the stream through the copies that have nothing to do, as they come, until the submitter has
@@ -499,19 +529,11 @@ static void finish(struct hipio_async_op *op, bool broken)
     hipio_channel_arm(channel, last);
 }
 
-/* The submitter has met an error and has told it: the less is done, the better. */
-static bool has_failed(const struct hipio_async_op *op)
-{
-    return atomic_load_explicit(&op->sealed, memory_order_acquire) && op->failed < 0;
-}
-
 void hipio_async_carry(struct hipio_async_op *op, bool broken)
 {
     if (broken)
         refuse(op, hipio_status_set(-EIO, "%s: the device of stream %p has failed", name_of(op),
                                     op->channel->handle));
-    else if (has_failed(op))
-        refuse(op, hipio_status_set(op->failed, "%s", op->text));
     else
         run(op);
     finish(op, broken);
