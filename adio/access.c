@@ -58,6 +58,24 @@ bool hipio_call_is_displaced(const struct hipio_call *call)
     return lb != 0 || true_lb < 0;
 }
 
+int hipio_call_lower_collective(struct hipio_driven *driven, const struct hipio_call *call)
+{
+    const struct hipio_romio_fns *lower = driven->lower;
+    MPI_Status status;
+    int error = MPI_SUCCESS;
+
+    driven->collective_error = MPI_SUCCESS;
+    driven->in_collective++;
+    if (call->op == HIPIO_READ)
+        lower->read_strided_coll(driven->fd, call->buffer, call->count, call->type, call->pointer,
+                                 call->offset, &status, &error);
+    else
+        lower->write_strided_coll(driven->fd, call->buffer, call->count, call->type, call->pointer,
+                                  call->offset, &status, &error);
+    driven->in_collective--;
+    return error != MPI_SUCCESS ? error : driven->collective_error;
+}
+
 /* Strips at the start of a datatype whose memory is looked at one by one. */
 #define STRIPS_LOOKED_AT 64
 

@@ -41,6 +41,10 @@ int hipio_call_memory(const struct hipio_call *call, struct hipio_memory *memory
  * shipped displaces the data. */
 bool hipio_call_is_displaced(const struct hipio_call *call);
 
+/* ROMIO's own collective, in which no access fails; what one met is returned at its end. An MPI
+ * code. */
+int hipio_call_lower_collective(struct hipio_driven *driven, const struct hipio_call *call);
+
 /*
  * Makes the request ready but for its file. Always leaves an access that hipio_access_release
  * takes. 0 or negative errno with text.

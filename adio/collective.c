@@ -121,25 +121,13 @@ static int prepare(struct hipio_driven *driven, const struct hipio_call *call,
     return MPI_SUCCESS;
 }
 
-/* ROMIO's own collective, in which no access fails. */
 static int run_lower(struct hipio_access *access)
 {
-    struct hipio_driven *driven = access->driven;
-    const struct hipio_call *call = &access->call;
-    MPI_Status status;
-    int error = MPI_SUCCESS;
+    int code = hipio_call_lower_collective(access->driven, &access->call);
 
-    driven->collective_error = MPI_SUCCESS;
-    driven->in_collective++;
-    (call->op == HIPIO_READ
-         ? driven->lower->read_strided_coll(driven->fd, call->buffer, call->count, call->type,
-                                            call->pointer, call->offset, &status, &error)
-         : driven->lower->write_strided_coll(driven->fd, call->buffer, call->count, call->type,
-                                             call->pointer, call->offset, &status, &error));
-    driven->in_collective--;
     hipio_stats_add(HIPIO_COUNT_host_passed, 1);
     access->request.done = access->bytes;
-    return error != MPI_SUCCESS ? error : driven->collective_error;
+    return code;
 }
 
 /* Through aggregators, if that is of use. */

@@ -88,20 +88,16 @@ static void call_lower(struct window *w, uint64_t start, uint64_t length)
 {
     struct hipio_driven *driven = w->access->driven;
     uint64_t etype = (uint64_t)driven->fd->etype_size;
-    long long offset = etype ? (long long)((w->access->position + start) / etype) : 0;
-    MPI_Status status;
-    int error = MPI_SUCCESS;
+    const struct hipio_call call = {
+        .op = w->access->call.op,
+        .buffer = w->memory,
+        .count = (int)length,
+        .type = MPI_BYTE,
+        .pointer = HIPIO_ROMIO_EXPLICIT_OFFSET,
+        .offset = etype ? (int64_t)((w->access->position + start) / etype) : 0,
+    };
+    int error = hipio_call_lower_collective(driven, &call);
 
-    driven->collective_error = MPI_SUCCESS;
-    driven->in_collective++;
-    (w->access->call.op == HIPIO_READ
-         ? driven->lower->read_strided_coll(driven->fd, w->memory, (int)length, MPI_BYTE,
-                                            HIPIO_ROMIO_EXPLICIT_OFFSET, offset, &status, &error)
-         : driven->lower->write_strided_coll(driven->fd, w->memory, (int)length, MPI_BYTE,
-                                             HIPIO_ROMIO_EXPLICIT_OFFSET, offset, &status, &error));
-    driven->in_collective--;
-    if (error == MPI_SUCCESS)
-        error = driven->collective_error;
     if (w->code == MPI_SUCCESS && error != MPI_SUCCESS)
         w->code = error;
     hipio_stats_add(HIPIO_COUNT_staged_rounds, 1);
