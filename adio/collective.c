@@ -33,8 +33,14 @@ struct facts {
 };
 #define FACTS (int)(sizeof(struct facts) / sizeof(long long))
 
+/* Data that go to another rank are staged there, which these settings forbid. */
+static bool must_not_stage(const struct hipio_driven *driven)
+{
+    return driven->tunables.fastpath == HIPIO_FORCE || driven->tunables.fallback == HIPIO_OFF;
+}
+
 /*
- * The setting first, then ROMIO's hints; without a word from them, shared file systems aggregate
+ * The settings first, then ROMIO's hints; without a word from them, shared file systems aggregate
  * and local ones do not.
  */
 static void prefer(const struct hipio_access *access, struct facts *facts)
@@ -43,7 +49,7 @@ static void prefer(const struct hipio_access *access, struct facts *facts)
     const struct hipio_romio_hints *hints = driven->fd->hints;
     int hint = access->call.op == HIPIO_READ ? hints->cb_read : hints->cb_write;
 
-    if (driven->tunables.collective == HIPIO_COLLECTIVE_INDEPENDENT)
+    if (driven->tunables.collective == HIPIO_COLLECTIVE_INDEPENDENT || must_not_stage(driven))
         facts->independent = 1;
     else if (driven->tunables.collective == HIPIO_COLLECTIVE_STAGED)
         facts->staged = 1;

@@ -15,8 +15,9 @@ static struct {
     pthread_mutex_t lock; /* guards the rest; never held over a call of a GPU runtime */
     pthread_cond_t returned;
     struct hipio_slot *idle;
-    uint64_t total; /* pinned bytes: idle, lent, and being allocated */
-    uint64_t lent;  /* of these, lent, being allocated or being freed: a waiter will hear of them */
+    uint64_t total;  /* pinned bytes: idle, lent, being allocated, and pinned by others */
+    uint64_t others; /* of these, pinned by others */
+    uint64_t lent;   /* lent, being allocated or being freed: a waiter will hear of them */
     bool refusal_told;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .returned = PTHREAD_COND_INITIALIZER};
 
@@ -200,12 +201,36 @@ void hipio_slots_return(struct hipio_slot *slot)
     pthread_mutex_unlock(&pool.lock);
 }
 
+bool hipio_slots_reserve(uint64_t bytes, uint64_t limit)
+{
+    pthread_mutex_lock(&pool.lock);
+    bool fits_in = bytes <= limit && pool.total <= limit - bytes;
+    if (fits_in) {
+        pool.total += bytes;
+        pool.others += bytes;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    if (fits_in)
+        hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, (int64_t)bytes);
+    return fits_in;
+}
+
+void hipio_slots_unreserve(uint64_t bytes)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.total -= bytes;
+    pool.others -= bytes;
+    pthread_cond_broadcast(&pool.returned);
+    pthread_mutex_unlock(&pool.lock);
+    hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, -(int64_t)bytes);
+}
+
 void hipio_slots_shutdown(void)
 {
     pthread_mutex_lock(&pool.lock);
     struct hipio_slot *slot = pool.idle;
     pool.idle = NULL;
-    pool.total = pool.lent;
+    pool.total = pool.lent + pool.others;
     pthread_mutex_unlock(&pool.lock);
     while (slot) {
         struct hipio_slot *next = slot->next;

@@ -38,5 +38,12 @@ struct hipio_slots_want {
 int hipio_slots_borrow(const struct hipio_slots_want *want, bool wait, struct hipio_slot **out);
 void hipio_slots_return(struct hipio_slot *slot);
 
+/*
+ * Counts memory that somebody else pins. False: with it there would be more than `limit` bytes
+ * pinned.
+ */
+bool hipio_slots_reserve(uint64_t bytes, uint64_t limit);
+void hipio_slots_unreserve(uint64_t bytes);
+
 /* Frees all slots; none may be lent. */
 void hipio_slots_shutdown(void);

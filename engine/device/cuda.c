@@ -280,36 +280,6 @@ static int synchronize(int device, bool everything)
     return hipio_cuda_leave(pushed, rc);
 }
 
-static int host_alloc(int device, size_t bytes, void **out)
-{
-    bool pushed;
-    int rc;
-
-    if (bytes == 0)
-        return hipio_status_set(-EINVAL, "cuda: 0 bytes of pinned memory were asked for");
-    rc = hipio_cuda_enter_device(device, &pushed);
-    if (rc != 0)
-        return rc;
-    rc = hipio_cuda.cuMemHostAlloc(out, bytes, GPU_HOST_PORTABLE | GPU_HOST_MAPPED);
-    return hipio_cuda_leave(pushed, hipio_cuda_check("cuMemHostAlloc", rc));
-}
-
-static int host_free(int device, void *memory)
-{
-    bool pushed;
-    int rc;
-
-    if (memory == NULL)
-        return 0;
-    rc = hipio_cuda_enter_device(device, &pushed);
-    if (rc != 0)
-        return rc;
-    rc = hipio_cuda.cuMemFreeHost(memory);
-    /* A driver that has ended has freed everything. */
-    return hipio_cuda_leave(pushed,
-                            rc == GPU_DEINITIALIZED ? 0 : hipio_cuda_check("cuMemFreeHost", rc));
-}
-
 /* Creates a stream or an event of the device; `create` is the function for it, named `call`. */
 static int create_handle(int device, const char *call, int (*create)(void **, unsigned),
                          unsigned flags, struct cuda_handle *out)
@@ -502,21 +472,6 @@ static int launch(struct hipio_stream *stream, void *function, unsigned blocks, 
     return hipio_cuda_leave(pushed, hipio_cuda_check("cuLaunchKernel", rc));
 }
 
-static int device_pointer(int device, void *pinned, void **out)
-{
-    uint64_t address = 0;
-    bool pushed;
-    int rc = hipio_cuda_enter_device(device, &pushed);
-
-    if (rc != 0)
-        return rc;
-    rc = hipio_cuda.cuMemHostGetDevicePointer_v2(&address, pinned, 0);
-    rc = hipio_cuda_leave(pushed, hipio_cuda_check("cuMemHostGetDevicePointer", rc));
-    if (rc == 0)
-        *out = (void *)(uintptr_t)address;
-    return rc;
-}
-
 static int multiprocessors(int device)
 {
     int value = 0;
@@ -536,8 +491,10 @@ const struct hipio_device_ops hipio_device_cuda = {
     .pci_bus_id = pci_bus_id,
     .runtime_version = runtime_version,
     .synchronize = synchronize,
-    .host_alloc = host_alloc,
-    .host_free = host_free,
+    .host_alloc = hipio_cuda_host_alloc,
+    .host_free = hipio_cuda_host_free,
+    .host_register = hipio_cuda_host_register,
+    .host_unregister = hipio_cuda_host_unregister,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,
@@ -551,7 +508,7 @@ const struct hipio_device_ops hipio_device_cuda = {
     .module_load = module_load,
     .module_function = module_function,
     .launch = launch,
-    .device_pointer = device_pointer,
+    .device_pointer = hipio_cuda_device_pointer,
     .multiprocessors = multiprocessors,
     .image_family = "cuda",
     .user_streams = &hipio_cuda_user_streams,

@@ -34,6 +34,13 @@ struct hipio_stream {
     struct cuda_call *calls; /* what it was given to call */
 };
 
+/* Host memory that the GPU reaches (cuda_memory.c). */
+int hipio_cuda_host_alloc(int device, size_t bytes, void **out);
+int hipio_cuda_host_free(int device, void *memory);
+int hipio_cuda_host_register(int device, void *memory, size_t bytes);
+int hipio_cuda_host_unregister(int device, void *memory);
+int hipio_cuda_device_pointer(int device, void *pinned, void **out);
+
 /* Work on the application's streams (cuda_stream.c). */
 extern const struct hipio_user_stream_ops hipio_cuda_user_streams;
 

@@ -78,6 +78,10 @@ struct hipio_device_ops {
     /* Pinned, portable, mapped host memory. */
     int (*host_alloc)(int device, size_t bytes, void **out);
     int (*host_free)(int device, void *memory);
+    /* Pins host memory that is there already, whole pages of it, so that it is as host_alloc's.
+     * -ENOTSUP where the runtime can't; the memory must be unregistered before it goes. */
+    int (*host_register)(int device, void *memory, size_t bytes);
+    int (*host_unregister)(int device, void *memory);
 
     int (*stream_create)(int device, struct hipio_stream **out);
     int (*stream_destroy)(struct hipio_stream *stream);

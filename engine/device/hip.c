@@ -337,36 +337,6 @@ static int synchronize(int device, bool everything)
     return leave(previous, rc);
 }
 
-static int host_alloc(int device, size_t bytes, void **out)
-{
-    int previous, rc;
-
-    if (bytes == 0)
-        return hipio_status_set(-EINVAL, "hip: 0 bytes of pinned memory were asked for");
-    rc = enter(device, &previous);
-    if (rc != 0)
-        return rc;
-    return leave(previous,
-                 check("hipHostMalloc",
-                       hip.f.hipHostMalloc(out, bytes, GPU_HOST_PORTABLE | GPU_HOST_MAPPED)));
-}
-
-static int free_host(void *memory)
-{
-    int error = hip.f.hipHostFree(memory);
-
-    /* A runtime that has ended has freed everything. */
-    if (error != GPU_DEINITIALIZED)
-        return error;
-    forget(error);
-    return 0;
-}
-
-static int host_free(int device, void *memory)
-{
-    return memory == NULL ? 0 : call_on(device, "hipHostFree", free_host, memory);
-}
-
 /* Creates a stream or an event; `create` is the function for it, named `call`. */
 static int create_handle(int device, const char *call, int (*create)(void **, unsigned),
                          unsigned flags, void **out)
@@ -541,17 +511,6 @@ static int launch(struct hipio_stream *stream, void *function, unsigned blocks, 
     return leave(previous, check("hipModuleLaunchKernel", rc));
 }
 
-static int device_pointer(int device, void *pinned, void **out)
-{
-    int previous;
-    int rc = enter(device, &previous);
-
-    if (rc != 0)
-        return rc;
-    return leave(previous,
-                 check("hipHostGetDevicePointer", hip.f.hipHostGetDevicePointer(out, pinned, 0)));
-}
-
 static int multiprocessors(int device)
 {
     int value = 0;
@@ -576,8 +535,10 @@ const struct hipio_device_ops hipio_device_hip = {
     .pci_bus_id = pci_bus_id,
     .runtime_version = runtime_version,
     .synchronize = synchronize,
-    .host_alloc = host_alloc,
-    .host_free = host_free,
+    .host_alloc = hipio_hip_host_alloc,
+    .host_free = hipio_hip_host_free,
+    .host_register = hipio_hip_host_register,
+    .host_unregister = hipio_hip_host_unregister,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,
@@ -591,7 +552,7 @@ const struct hipio_device_ops hipio_device_hip = {
     .module_load = module_load,
     .module_function = module_function,
     .launch = launch,
-    .device_pointer = device_pointer,
+    .device_pointer = hipio_hip_device_pointer,
     .multiprocessors = multiprocessors,
     .image_family = "hip",
     .user_streams = &hipio_hip_user_streams,

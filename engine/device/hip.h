@@ -79,5 +79,12 @@ int hipio_hip_call(int device, int (*call)(void *context), void *context, int *c
 /* The CPU and this GPU share its memory; false also where there is no such device. */
 bool hipio_hip_is_integrated(int device);
 
+/* Host memory that the GPU reaches (hip_memory.c). */
+int hipio_hip_host_alloc(int device, size_t bytes, void **out);
+int hipio_hip_host_free(int device, void *memory);
+int hipio_hip_host_register(int device, void *memory, size_t bytes);
+int hipio_hip_host_unregister(int device, void *memory);
+int hipio_hip_device_pointer(int device, void *pinned, void **out);
+
 /* Work on the application's streams (hip_stream.c). */
 extern const struct hipio_user_stream_ops hipio_hip_user_streams;

@@ -108,6 +108,22 @@ static int host_free(int device, void *memory)
     return 0;
 }
 
+/* The CPU copies pinned memory no faster than any other. */
+static int host_register(int device, void *memory, size_t bytes)
+{
+    (void)device;
+    (void)memory;
+    (void)bytes;
+    return hipio_status_set(-ENOTSUP, "the CPU needs no pinned memory");
+}
+
+static int host_unregister(int device, void *memory)
+{
+    (void)device;
+    (void)memory;
+    return 0;
+}
+
 static int stream_create(int device, struct hipio_stream **out)
 {
     struct hipio_stream *stream = malloc(sizeof(*stream));
@@ -238,6 +254,8 @@ const struct hipio_device_ops hipio_device_host = {
     .synchronize = synchronize,
     .host_alloc = host_alloc,
     .host_free = host_free,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,

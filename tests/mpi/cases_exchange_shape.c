@@ -134,10 +134,9 @@ static struct counts counts_now(void)
 }
 
 /* Writes interleaved or whole blocks with these hints; tells what was counted for it. */
-static struct counts counted(const char *hints, bool interleaved)
+static struct counts counted_with(const char *hints, bool interleaved, const struct buffer *buffer)
 {
     enum { BLOCK = 8192, BLOCKS = 40 };
-    struct buffer buffer = buffer_new((enum gpu_kind)(case_rank() % case_kinds()), BLOCK * BLOCKS);
     int ranks = interleaved ? case_ranks() : 1;
     MPI_File file = file_open("way.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, hints);
     MPI_Datatype view;
@@ -149,15 +148,23 @@ static struct counts counted(const char *hints, bool interleaved)
                                MPI_BYTE, view, "native", MPI_INFO_NULL),
              "set_view");
     before = counts_now();
-    check_ok(MPI_File_write_all(file, buffer.at, BLOCK * BLOCKS, MPI_BYTE, MPI_STATUS_IGNORE),
+    check_ok(MPI_File_write_all(file, buffer->at, BLOCK * BLOCKS, MPI_BYTE, MPI_STATUS_IGNORE),
              "write_all with %s", hints);
     after = counts_now();
     MPI_Type_free(&view);
     MPI_File_close(&file);
-    buffer_free(&buffer);
     file_remove("way.dat");
     return (struct counts){after.shared - before.shared, after.sent - before.sent,
                            after.rounds - before.rounds, after.lower - before.lower};
+}
+
+static struct counts counted(const char *hints, bool interleaved)
+{
+    struct buffer buffer = buffer_new((enum gpu_kind)(case_rank() % case_kinds()), 40 * 8192);
+    struct counts got = counted_with(hints, interleaved, &buffer);
+
+    buffer_free(&buffer);
+    return got;
 }
 
 static void check_way(const char *hints, bool interleaved, int64_t shared, int64_t sent)
@@ -190,11 +197,43 @@ static void ways(void)
     MPI_T_finalize();
 }
 
+/* The GPU copies straight to and from what the ranks share; with fastpath=off all is staged, and
+ * what must not be staged goes from rank to file without an exchange. */
+static void straight(void)
+{
+    enum { BLOCK = 8192, BLOCKS = 40, BYTES = BLOCK * BLOCKS };
+    static const struct {
+        const char *hints;
+        bool exchanged, straight;
+    } ways[] = {
+        {"hipio_collective=exchange", true, true},
+        {"hipio_collective=exchange,hipio_shared_ranks=1,cb_config_list=*:*", true, true},
+        {"hipio_collective=exchange,hipio_fastpath=off", true, false},
+    };
+    int provided;
+
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct buffer buffer = buffer_new(GPU_DEVICE, BYTES);
+        int64_t before = counter("io_hipio_window_bytes");
+        struct counts got = counted_with(ways[i].hints, true, &buffer);
+        int64_t bytes = counter("io_hipio_window_bytes") - before;
+
+        check(got.shared + got.sent == (ways[i].exchanged ? BYTES : 0), "%s: %lld bytes exchanged",
+              ways[i].hints, (long long)(got.shared + got.sent));
+        check(bytes == (ways[i].straight ? BYTES : 0), "%s: the GPU copied %lld bytes by itself",
+              ways[i].hints, (long long)bytes);
+        buffer_free(&buffer);
+    }
+    MPI_T_finalize();
+}
+
 static const struct test_case cases[] = {
     {"far", "pieces far apart", 1, 16, NEEDS_HIPIO, far_apart},
     {"same", "all read the same", 1, 16, NEEDS_HIPIO, all_read_the_same},
     {"large", "more than 2 GiB a rank", 1, 4, NEEDS_HIPIO | NEEDS_REQUEST, large},
     {"ways", "the way that bytes take", 2, 2, NEEDS_HIPIO, ways},
+    {"straight", "from the GPU to shared memory", 2, 4, NEEDS_HIPIO | NEEDS_GPU, straight},
 };
 
 int main(int argc, char **argv)

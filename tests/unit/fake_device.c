@@ -71,6 +71,7 @@ void fake_reset(void)
     pthread_mutex_lock(&lock);
     memset(failure, 0, sizeof failure);
     counters.copies = counters.grids = counters.synchronized = counters.everything = 0;
+    counters.registered = 0;
     pthread_mutex_unlock(&lock);
     fake_refuse(false, false);
 }
@@ -315,6 +316,26 @@ static int host_free(int device, void *memory)
     return 0;
 }
 
+static int host_register(int device, void *memory, size_t bytes)
+{
+    (void)device;
+    (void)memory;
+    int error = fails(FAKE_HOST_REGISTER);
+    if (error)
+        return error;
+    count(&counters.registered, (int64_t)bytes);
+    count(&counters.registrations, 1);
+    return 0;
+}
+
+static int host_unregister(int device, void *memory)
+{
+    (void)device;
+    (void)memory;
+    count(&counters.registrations, -1);
+    return 0;
+}
+
 static int synchronize(int device, bool everything)
 {
     (void)device;
@@ -437,6 +458,8 @@ const struct hipio_device_ops fake_device = {
     .synchronize = synchronize,
     .host_alloc = host_alloc,
     .host_free = host_free,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,

@@ -14,6 +14,7 @@
 /* Which call is made to fail. */
 enum fake_call {
     FAKE_HOST_ALLOC,
+    FAKE_HOST_REGISTER,
     FAKE_STREAM_CREATE,
     FAKE_COPY,
     FAKE_EVENT_SYNCHRONIZE,
@@ -28,7 +29,9 @@ struct fake_counters {
     uint64_t everything; /* of these, of all the device's work */
     int64_t streams;     /* alive */
     int64_t events;
-    int64_t pinned; /* bytes alive */
+    int64_t pinned;        /* bytes alive */
+    int64_t registered;    /* bytes, ever */
+    int64_t registrations; /* alive */
 };
 
 extern const struct hipio_device_ops fake_device;
