@@ -79,7 +79,8 @@ static int make_known(struct registration *self, struct hipio_file *window)
 {
     if (!is_page_aligned(self->memory))
         return hipio_status_set(-ENOTSUP, "its memory does not begin with a page");
-    if (!hipio_slots_reserve(self->bytes, hipio_file_tunables(window)->pinned_limit / 2))
+    const uint64_t limit = hipio_file_tunables(window)->pinned_limit;
+    if (!hipio_slots_reserve(self->bytes, limit - limit / 4))
         return hipio_status_set(-ENOTSUP, "%llu bytes are more than pinned_limit leaves for it",
                                 (unsigned long long)self->bytes);
     int rc = self->ops->host_register(self->device, self->memory, self->bytes);

@@ -2,7 +2,8 @@
 /*
  * Registered: the memory of a window (file.h) made known to a GPU runtime, so that the GPU copies
  * straight to and from it. Done when it is first needed and kept as long as the window: pinning is
- * slow. It counts as pinned memory, of whose limit all windows together take no more than half.
+ * slow. It counts as pinned memory, of whose limit all windows together take no more than three
+ * quarters.
  */
 #pragma once
 #include "device/device.h"

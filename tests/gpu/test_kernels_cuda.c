@@ -142,6 +142,14 @@ static void *pinned_alloc(size_t bytes, address_t *address)
     return pinned;
 }
 
+/* From ordinary memory the driver's call returns before the last bytes are there, and our stream
+ * does not wait for the default one, by which they go. */
+static void upload(address_t to, const void *from, size_t bytes)
+{
+    must(gpu.to_device(to, from, bytes), "cuMemcpyHtoD");
+    must(gpu.stream_synchronize(NULL), "cuStreamSynchronize");
+}
+
 static void launch(struct hipio_kernel_move *move, unsigned blocks)
 {
     void *params[] = {move};
@@ -169,7 +177,7 @@ static void run_on_gpu(const struct trial *trial, const struct trial_buffers *st
         packed = pinned_alloc(sizeof start->packed, &packed_at);
         table = pinned_alloc(sizeof trial->table, &table_at);
     }
-    must(gpu.to_device(memory, start->memory, sizeof start->memory), "cuMemcpyHtoD");
+    upload(memory, start->memory, sizeof start->memory);
     memcpy(packed, start->packed, sizeof start->packed);
     memcpy(table, &trial->table, sizeof trial->table);
     move.memory += memory;
@@ -225,7 +233,7 @@ static void check_late(void)
 
     for (size_t i = 0; i < MIB; i++)
         source[i] = (unsigned char)(i * 7 + i / 251);
-    must(gpu.to_device(memory, source, MIB), "cuMemcpyHtoD");
+    upload(memory, source, MIB);
     for (uint64_t due = 0; due < 200000; due += 12347) {
         memset(packed, 0xee, MIB);
         size[0] = 100 + due;

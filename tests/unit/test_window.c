@@ -48,7 +48,7 @@ static int set_up(void **state)
     hipio_stats_reset();
     rig_open(&bench->rig, RIG_READ_WRITE, 1, 4096);
     rig_set(&bench->rig, "chunk_size", "16K");
-    rig_limit(&bench->rig, 4 * SIZE);
+    rig_limit(&bench->rig, SIZE + SIZE / 2);
     hipio_file_destroy(bench->rig.file);
     assert_int_equal(posix_memalign((void **)&bench->window, 4096, SIZE), 0);
     bench->base = fake_alloc(0, SIZE, &bench->memory);
@@ -277,10 +277,10 @@ static void leaves_pinned_memory_to_staging(void **state)
     struct bench *bench = *state;
     struct hipio_layout *whole = rig_run(0, SIZE);
 
-    rig_limit(&bench->rig, 2 * SIZE - 1);
+    rig_limit(&bench->rig, SIZE + SIZE / 4);
     there_and_back(bench, whole, whole);
     assert_int_equal(fake_counters().registered, 0);
-    rig_limit(&bench->rig, 4 * SIZE);
+    rig_limit(&bench->rig, SIZE + SIZE / 2);
     hipio_file_destroy(bench->rig.file);
     open_window(bench);
     there_and_back(bench, whole, whole);
