@@ -26,6 +26,10 @@ const char *gpu_runtime(void);
 int gpu_device_count(void);
 int gpu_device(void);
 void gpu_set_device(int device);
+/* On which device such memory lies. */
+int gpu_device_of(const void *memory);
+/* Has this process anything on the device? 1: yes, 0: no, -1: the runtime does not tell. */
+int gpu_device_in_use(int device);
 
 /* Memory of that kind; the bytes are undefined. Released with the same kind. */
 void *gpu_alloc(enum gpu_kind kind, size_t bytes);

@@ -23,6 +23,8 @@ static struct {
     int (*retain)(cu_context *, int);
     int (*set_current)(cu_context);
     int (*get_device)(int *);
+    int (*context_state)(int, unsigned *, int *);
+    int (*pointer_attribute)(void *, int, cu_pointer);
     int (*synchronize)(void);
     int (*alloc)(cu_pointer *, size_t);
     int (*alloc_managed)(cu_pointer *, size_t, unsigned);
@@ -51,6 +53,8 @@ static const struct {
     {"cuDevicePrimaryCtxRetain", (void **)&cu.retain},
     {"cuCtxSetCurrent", (void **)&cu.set_current},
     {"cuCtxGetDevice", (void **)&cu.get_device},
+    {"cuDevicePrimaryCtxGetState", (void **)&cu.context_state},
+    {"cuPointerGetAttribute", (void **)&cu.pointer_attribute},
     {"cuCtxSynchronize", (void **)&cu.synchronize},
     {"cuMemAlloc_v2", (void **)&cu.alloc},
     {"cuMemAllocManaged", (void **)&cu.alloc_managed},
@@ -67,7 +71,7 @@ static const struct {
     {"cuStreamDestroy_v2", (void **)&cu.stream_destroy},
 };
 
-enum { CU_ATTACH_GLOBAL = 1, CU_STREAM_NON_BLOCKING = 1 };
+enum { CU_ATTACH_GLOBAL = 1, CU_STREAM_NON_BLOCKING = 1, CU_POINTER_ORDINAL = 9 };
 
 static void must(int error, const char *what)
 {
@@ -165,6 +169,24 @@ void gpu_set_device(int device)
 
     must(cu.retain(&context, device), "cuDevicePrimaryCtxRetain");
     must(cu.set_current(context), "cuCtxSetCurrent");
+}
+
+int gpu_device_of(const void *memory)
+{
+    int device = -1;
+
+    must(cu.pointer_attribute(&device, CU_POINTER_ORDINAL, (uintptr_t)memory),
+         "cuPointerGetAttribute");
+    return device;
+}
+
+int gpu_device_in_use(int device)
+{
+    unsigned flags;
+    int active = -1;
+
+    must(cu.context_state(device, &flags, &active), "cuDevicePrimaryCtxGetState");
+    return active;
 }
 
 void *gpu_alloc(enum gpu_kind kind, size_t bytes)

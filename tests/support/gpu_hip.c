@@ -67,6 +67,20 @@ void gpu_set_device(int device)
     must(hipSetDevice(device), "hipSetDevice");
 }
 
+int gpu_device_of(const void *memory)
+{
+    hipPointerAttribute_t attributes;
+
+    must(hipPointerGetAttributes(&attributes, memory), "hipPointerGetAttributes");
+    return attributes.device;
+}
+
+int gpu_device_in_use(int device)
+{
+    (void)device;
+    return -1;
+}
+
 void *gpu_alloc(enum gpu_kind kind, size_t bytes)
 {
     void *memory = NULL;
