@@ -17,6 +17,8 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
+#define VALUE_LENGTH_MAX 64 /* of a value's text with its NUL */
+
 /* ---- Types ---- */
 
 /* A word of an enumeration. The first word of a value is the one that is printed. */
@@ -329,6 +331,16 @@ const struct hipio_tunable_info *hipio_tunables_info(size_t index)
     return index < COUNT ? &infos[index] : NULL;
 }
 
+/* Says why a value was not taken, what stays, and what would have been taken. */
+static int refuse(const struct hipio_tunables *t, size_t index, const char *value)
+{
+    char kept[VALUE_LENGTH_MAX];
+
+    hipio_tunables_format(t, index, kept, sizeof kept);
+    return hipio_status_set(-EINVAL, "\"%.64s\" is not accepted, %s stays in force; it takes %s",
+                            value, kept, hipio_tunables_info(index)->accepts);
+}
+
 int hipio_tunables_set(struct hipio_tunables *t, const char *name, const char *value)
 {
     const uint32_t index = hipio_tunables_index(name);
@@ -336,9 +348,10 @@ int hipio_tunables_set(struct hipio_tunables *t, const char *name, const char *v
 
     if (index == HIPIO_TUNABLE_NONE)
         return hipio_status_set(-ENOENT, "there is no setting %.64s; hipio-info lists them", name);
-    if (parse_value(index, value, &parsed))
-        return hipio_status_set(-EINVAL, "setting %s: \"%.64s\" is not accepted; it takes %s", name,
-                                value, hipio_tunables_info(index)->accepts);
+    if (parse_value(index, value, &parsed)) {
+        int err = refuse(t, index, value);
+        return hipio_status_set(err, "setting %s: %s", name, hipio_status_text());
+    }
     *field(t, index) = parsed;
     return 0;
 }
@@ -456,15 +469,24 @@ static void warn_unknown(const char *name)
               name, known);
 }
 
-static void warn_bad(const char *name, size_t index, const char *value)
+/* Of a setting that only a file can have, the process takes nothing but the default. */
+static int refuse_misplaced(size_t index, const char *value)
 {
-    char kept[NAME_LENGTH_MAX];
+    const struct hipio_tunable_info *info = hipio_tunables_info(index);
 
-    hipio_tunables_format(&process, index, kept, sizeof kept);
-    hipio_log(HIPIO_LOG_WARN,
-              "environment variable " VARIABLE_PREFIX
-              "%s: \"%.64s\" is not accepted, %s stays in force; it takes %s",
-              name, value, kept, hipio_tunables_info(index)->accepts);
+    return hipio_status_set(-EINVAL,
+                            "\"%.64s\" is not accepted, %s stays in force: it is a setting of one "
+                            "file, given as the info hint hipio_%s, which takes %s",
+                            value, info->text, info->name, info->accepts);
+}
+
+static int parse_of_process(size_t index, const char *text, uint64_t *value)
+{
+    if (infos[index].scope != HIPIO_SCOPE_ONE_FILE)
+        return parse_value(index, text, value) ? refuse(&process, index, text) : 0;
+    if (parse_value(index, text, value) || *value != *field(&process, index))
+        return refuse_misplaced(index, text);
+    return 0;
 }
 
 /* One "NAME=value" of the environment. Values are taken first and warnings come after, because the
@@ -483,10 +505,10 @@ static void read_variable(const char *entry, bool warn)
     if (index == HIPIO_TUNABLE_NONE) {
         if (warn)
             warn_unknown(name);
-    } else if (infos[index].scope == HIPIO_SCOPE_ONE_FILE ||
-               parse_value(index, equals + 1, &value)) {
+    } else if (parse_of_process(index, equals + 1, &value)) {
         if (warn)
-            warn_bad(name, index, equals + 1);
+            hipio_log(HIPIO_LOG_WARN, "environment variable " VARIABLE_PREFIX "%s: %s", name,
+                      hipio_status_text());
     } else {
         *field(&process, index) = value;
         sources[index] = HIPIO_SOURCE_ENV;
@@ -518,15 +540,16 @@ enum hipio_source hipio_tunables_source(size_t index)
 
 int hipio_tunables_set_process(const char *name, const char *value, enum hipio_source source)
 {
-    hipio_tunables_process();
     const uint32_t index = hipio_tunables_index(name);
-    if (index != HIPIO_TUNABLE_NONE && infos[index].scope == HIPIO_SCOPE_ONE_FILE &&
-        strcmp(value, infos[index].text) != 0)
-        return hipio_status_set(-EINVAL, "setting %s is one file's: give it as an info hint", name);
-    int err = hipio_tunables_set(&process, name, value);
+    uint64_t parsed;
 
+    hipio_tunables_process();
+    if (index == HIPIO_TUNABLE_NONE)
+        return hipio_status_set(-EINVAL, "there is no setting %.64s; hipio-info lists them", name);
+    int err = parse_of_process(index, value, &parsed);
     if (err)
-        return err == -ENOENT ? -EINVAL : err;
+        return hipio_status_set(err, "setting %s: %s", name, hipio_status_text());
+    *field(&process, index) = parsed;
     sources[index] = source;
     hipio_log_set_level((enum hipio_log_level)process.log);
     return 0;
@@ -543,20 +566,23 @@ int hipio_tunables_set_file(struct hipio_tunables *t, const char *name, const ch
 {
     struct hipio_tunables wanted = *t;
     char variable[NAME_LENGTH_MAX];
+    char kept[VALUE_LENGTH_MAX];
 
     int err = hipio_tunables_set(&wanted, name, value);
     if (err)
         return err;
     const uint32_t index = hipio_tunables_index(name);
     const uint64_t parsed = *field(&wanted, index);
+    const bool is_shared = infos[index].scope == HIPIO_SCOPE_PROCESS;
     if (is_process_value(index, parsed) &&
         parsed != ((const uint64_t *)hipio_tunables_process())[index]) {
         upper_name(index, variable);
+        format_value(index, *field(is_shared ? &process : t, index), kept, sizeof kept);
         return hipio_status_set(-EINVAL,
-                                "%s=%.64s is the whole process's, not one file's: give it as "
-                                "environment variable " VARIABLE_PREFIX
+                                "%s=%.64s is the whole process's, not one file's, and %s stays in "
+                                "force: give it as environment variable " VARIABLE_PREFIX
                                 "%s, as MCA parameter io_hipio_%s or to hipio_set",
-                                name, value, variable, name);
+                                name, value, kept, variable, name);
     }
     *t = wanted;
     return 0;

@@ -4,8 +4,8 @@
  * reader of the environment.
  *
  * The nearest source wins: info hint, then MCA parameter, then environment, then default. A bad
- * value is refused with a text that names the setting, the value and what it accepts; the field
- * keeps what it had.
+ * value is refused with a text that names the setting, the value, what stays in force and what it
+ * accepts; the field keeps what it had.
  */
 #pragma once
 #include <stddef.h>
@@ -71,7 +71,7 @@ const struct hipio_tunables *hipio_tunables_process(void);
 enum hipio_source hipio_tunables_source(size_t index);
 
 /* Puts a value over the process's settings (MCA parameters). Call it before other threads use the
- * engine. 0 or -EINVAL with text. */
+ * engine. A setting of one file takes its default only. 0 or -EINVAL with text. */
 int hipio_tunables_set_process(const char *name, const char *value, enum hipio_source source);
 
 /* Sets one field of `t` from text. 0; -ENOENT: no such setting; -EINVAL: bad value. Text in

@@ -135,6 +135,7 @@ static void numbers_have_limits(void **state)
             assert_memory_equal(&t, &before, sizeof t);
             assert_non_null(strstr(hipio_status_text(), cases[i].name));
             assert_non_null(strstr(hipio_status_text(), cases[i].text));
+            assert_non_null(strstr(hipio_status_text(), " stays in force; it takes "));
             assert_non_null(strstr(hipio_status_text(), " from "));
         } else {
             assert_int_equal(err, 0);
@@ -165,9 +166,10 @@ static void words_are_understood(void **state)
         assert_int_equal(hipio_tunables_set(&t, "fallback", bad[i]), -EINVAL);
         assert_int_equal(t.fallback, HIPIO_OFF);
     }
-    assert_string_equal(hipio_status_text(),
-                        "setting fallback: \"disable\" is not accepted; it takes auto, off (or 0, "
-                        "no, false), force (or 1, yes, true, on)");
+    assert_string_equal(
+        hipio_status_text(),
+        "setting fallback: \"disable\" is not accepted, off stays in force; it takes "
+        "auto, off (or 0, no, false), force (or 1, yes, true, on)");
     assert_string_equal(hipio_tunables_info(hipio_tunables_index("sync"))->accepts,
                         "stream, device, none");
     assert_int_equal(hipio_tunables_set(&t, "stats", "1"), 0);
@@ -248,6 +250,7 @@ static void a_file_has_no_settings_of_the_process(void **state)
 
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
         assert_int_equal(hipio_tunables_set_file(&t, refused[i][0], refused[i][1]), -EINVAL);
+        assert_non_null(strstr(hipio_status_text(), " stays in force"));
         assert_non_null(strstr(hipio_status_text(), "environment variable HIPIO_"));
         assert_non_null(strstr(hipio_status_text(), refused[i][1]));
     }
@@ -341,6 +344,40 @@ static void bad_values_are_named_once(void **state)
     assert_non_null(strstr(child_log, "HIPIO_SYNC: \"\" is not accepted"));
 }
 
+static void check_stream(void)
+{
+    const uint64_t *stream = &hipio_tunables_process()->stream;
+
+    expect(*stream == 0, "no stream");
+    expect(hipio_tunables_set_process("stream", "0x7", HIPIO_SOURCE_MCA) == -EINVAL, "0x7 refused");
+    fprintf(stderr, "%s\n", hipio_status_text());
+    expect(hipio_tunables_set_process("stream", "0", HIPIO_SOURCE_MCA) == 0, "0 to be taken");
+    expect(*stream == 0, "no stream yet");
+}
+
+/* A stream is one file's: the refusal says where it belongs and what it takes there. */
+static void a_process_has_no_stream(void **state)
+{
+    (void)state;
+    const char *const junk[] = {"HIPIO_STREAM=main", NULL};
+    const char *const pointer[] = {"HIPIO_STREAM=0x1f", NULL};
+    const char *const none[] = {"HIPIO_STREAM=0", NULL};
+    const char advice[] = ", 0 stays in force: it is a setting of one file, given as the info hint "
+                          "hipio_stream, which takes 0, or a pointer as 0x and hexadecimal "
+                          "digits\n";
+
+    in_child(junk, check_stream);
+    assert_non_null(strstr(child_log, "HIPIO_STREAM: \"main\" is not accepted, 0 stays in force"));
+    assert_non_null(strstr(child_log, advice));
+    in_child(pointer, check_stream);
+    assert_non_null(strstr(child_log, "HIPIO_STREAM: \"0x1f\" is not accepted, 0 stays in force"));
+    assert_int_equal(lines_of(child_log), 2);
+    in_child(none, check_stream);
+    assert_int_equal(lines_of(child_log), 1);
+    assert_non_null(strstr(child_log, "setting stream: \"0x7\" is not accepted"));
+    assert_non_null(strstr(child_log, advice));
+}
+
 static void check_nothing(void)
 {
     hipio_tunables_process();
@@ -382,6 +419,7 @@ int main(void)
         cmocka_unit_test(text_goes_there_and_back),
         cmocka_unit_test(environment_is_read),
         cmocka_unit_test(bad_values_are_named_once),
+        cmocka_unit_test(a_process_has_no_stream),
         cmocka_unit_test(unknown_variables_are_named),
         cmocka_unit_test(silence_is_kept),
         cmocka_unit_test(a_file_has_no_settings_of_the_process),
