@@ -7,6 +7,7 @@
  * stream go on once the result is where the application wants it.
  */
 #include "async.h"
+#include "buffer.h"
 #include "engine.h"
 #include "log.h"
 #include "stats.h"
@@ -168,6 +169,14 @@ static void plan(struct hipio_async_op *op)
     op->request.staging = &hipio_backend_stream;
 }
 
+/* What is bound later can't be known now, and the stream's thread may not ask the runtime. */
+static int check_end(const struct hipio_async_op *op)
+{
+    if (!is_fixed(op, HIPIO_ASYNC_SIZE_FIXED) || !is_fixed(op, HIPIO_ASYNC_BUFFER_OFFSET_FIXED))
+        return 0;
+    return hipio_buffer_check(&op->request);
+}
+
 static int fill(struct hipio_async_op *op)
 {
     struct hipio_layout *layout;
@@ -202,9 +211,10 @@ static int fill(struct hipio_async_op *op)
     };
     /* One that is bound late may be anything yet. */
     point(op, op->size, op->file_offset < 0 ? 0 : op->file_offset, op->buffer_offset);
-    if (op->size > 0)
-        plan(op);
-    return 0;
+    if (op->size == 0)
+        return 0;
+    plan(op);
+    return check_end(op);
 }
 
 static void free_op(struct hipio_async_op *op)

@@ -348,10 +348,10 @@ static void run_course(struct course *course, struct hipio_part part)
     }
 }
 
-/* A read ends at the end of the file. Only a size above 0 is believed: pipes, devices and /proc
- * tell none, and their reads find out. So do those of a file system of several machines, where the
- * size that this one remembers may be older than the bytes. */
-static uint64_t reachable(const struct hipio_request *request)
+/* Only a size above 0 is believed: pipes, devices and /proc tell none, and their reads find out. So
+ * do those of a file system of several machines, where the size that this one remembers may be
+ * older than the bytes. */
+uint64_t hipio_backend_reachable(const struct hipio_request *request)
 {
     if (request->op != HIPIO_READ || hipio_file_is_shared(request->file))
         return request->length;
@@ -385,7 +385,7 @@ static int refuse(const struct hipio_part *part)
 int hipio_backend_run(struct hipio_request *request, const struct hipio_backend *const *candidates,
                       size_t n)
 {
-    struct hipio_part part = {.request = request, .length = reachable(request)};
+    struct hipio_part part = {.request = request, .length = hipio_backend_reachable(request)};
 
     request->done = 0;
     request->status = 0;

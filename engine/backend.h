@@ -105,6 +105,9 @@ size_t hipio_backend_index(const struct hipio_backend *backend);
 int hipio_backend_run(struct hipio_request *request, const struct hipio_backend *const *candidates,
                       size_t n);
 
+/* How many bytes of the request can be moved: a read ends at the end of the file. */
+uint64_t hipio_backend_reachable(const struct hipio_request *request);
+
 /* The backend that would begin the request, as far as that can be told without I/O; NULL: the
  * settings allow none that takes it. */
 const struct hipio_backend *hipio_backend_preview(struct hipio_request *request);

@@ -5,6 +5,7 @@
  */
 #include "request.h"
 #include "backend.h"
+#include "buffer.h"
 #include "engine.h"
 #include "order.h"
 #include "stats.h"
@@ -159,6 +160,8 @@ static int validate(const struct hipio_request *request)
         status = check_memory(request);
     if (status == 0)
         status = check_swap(request);
+    if (status == 0)
+        status = hipio_buffer_check(request);
     return status;
 }
 

@@ -144,9 +144,11 @@ int hipio_stream_deregister(void *stream);
  * and `*buffer_offset` are read when the stream gets there, unless they are declared fixed: a host
  * function, or a kernel writing pinned memory, may set them until then. `*size` at the call is the
  * most that will be moved; one that has grown ends the operation with -EINVAL. `*buffer_offset` is
- * trusted: the GPU faults if it points to no memory. `*bytes_done` is 0 when the call returns, and
- * once the stream is past the operation it is the number of bytes moved (less than *size where a
- * read met the end of the file) or a negative errno, which concerns this operation only.
+ * trusted: the GPU faults if it points to no memory. Only where size and buffer offset are both
+ * declared fixed, the buffer's end is checked at the call (-EFAULT). `*bytes_done` is 0 when the
+ * call returns, and once the stream is past the operation it is the number of bytes moved (less
+ * than *size where a read met the end of the file) or a negative errno, which concerns this
+ * operation only.
  *
  * Where the GPU itself fails (the stream's synchronisation says so), *bytes_done may be left alone,
  * and what is pointed to must stay until hipio_shutdown has returned.

@@ -9,6 +9,7 @@
  * copy always runs under the other's storage copy.
  */
 #include "../backend.h"
+#include "../buffer.h"
 #include "../lanes.h"
 #include "../pack.h"
 #include "../slots.h"
@@ -101,7 +102,7 @@ static int queue_copy(struct carrier *self, struct stage *stage, uint64_t bytes)
     if (status == 0)
         status = lane->ops->event_record(stage->event, lane->stream);
     lane->broken |= status < 0;
-    return status;
+    return status < 0 ? hipio_buffer_blame(request, status) : 0;
 }
 
 /* A chunk whose storage copy failed delivers nothing: what it holds is not known to be whole. */
@@ -149,6 +150,7 @@ static void settle(struct carrier *self, struct stage *stage)
     stage->busy = false;
     int status = self->lane->ops->event_synchronize(stage->event);
     if (status < 0) {
+        hipio_buffer_blame(self->bounce->request, status);
         hipio_lanes_report(self->haul, &stage->piece, 0, status);
         self->lane->ops->stream_synchronize(self->lane->stream);
         self->lane->broken = true;
@@ -229,16 +231,13 @@ static int probe_memory(const struct hipio_part *part)
     const struct hipio_request *request = part->request;
     int64_t low, high;
 
-    if (request->memory.kind != HIPIO_MEMORY_HOST)
+    if (copier(&request->memory) != &hipio_device_host)
         return 0;
     hipio_layout_bounds(request->memory_layout, request->memory_start + part->start, part->length,
                         &low, &high);
     const void *first = (const void *)((uintptr_t)request->base + (uintptr_t)low);
-    if (hipio_device_probe(first, (uint64_t)(high - low)) == 0)
-        return 0;
-    return hipio_status_set(-EFAULT, "%s: no memory at %p for %llu bytes of the buffer",
-                            hipio_file_name(request->file), first,
-                            (unsigned long long)part->length);
+    int status = hipio_device_probe(first, (uint64_t)(high - low));
+    return status < 0 ? hipio_buffer_blame(request, status) : 0;
 }
 
 static int io(struct hipio_part *part)

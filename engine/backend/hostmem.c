@@ -5,6 +5,7 @@
  * application's GPU work is complete) and an APU's device memory.
  */
 #include "../backend.h"
+#include "../buffer.h"
 #include "../lanes.h"
 #include "../storage/storage.h"
 #include <errno.h>
@@ -130,7 +131,8 @@ static int io(struct hipio_part *part)
         .carry = carry,
         .context = &work,
     };
-    return hipio_lanes_run(&haul, &part->moved);
+    int status = hipio_lanes_run(&haul, &part->moved);
+    return status == -EFAULT ? hipio_buffer_blame(part->request, status) : status;
 }
 
 /* The kernel may be unable to reach memory that the GPU runtime can copy. Ordinary memory that it

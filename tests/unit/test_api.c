@@ -120,6 +120,53 @@ static void errors_have_words(void **state)
     close(fd);
 }
 
+static void expect_named(const unsigned char *memory, const char *bytes)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "buffer %p, %s bytes of device memory (", (void *)memory, bytes);
+    assert_non_null(strstr(hipio_error_text(), name));
+    assert_non_null(strstr(hipio_error_text(), "there is no GPU memory"));
+    snprintf(name, sizeof name, "begins in an allocation of %zu bytes at %p", BYTES,
+             (void *)memory);
+    assert_non_null(strstr(hipio_error_text(), name));
+}
+
+/* The error names the buffer, and comes before a byte of the file or of memory has changed. */
+static void buffers_that_are_too_small_are_named(void **state)
+{
+    const size_t huge = (size_t)1 << 40; /* more than a GPU has behind the allocation */
+    int fd = async_rig_file(1, BYTES);
+    struct hipio_handle *file = open_file(fd);
+    unsigned char *memory = async_rig_memory(0, BYTES);
+    struct async_call call = {.size = 100, .buffer_offset = (off_t)huge};
+
+    (void)state;
+    assert_int_equal(hipio_write(file, memory, huge, 0, 0), -EFAULT);
+    expect_named(memory, "1099511627776");
+    async_rig_check_file(fd, 0, BYTES, 1, 0);
+    assert_int_equal(lseek(fd, 0, SEEK_END), BYTES);
+    /* What the file has not got needs no memory. */
+    assert_int_equal(hipio_read(file, memory, huge, 10, 0), BYTES - 10);
+    async_rig_check_memory(memory, 0, BYTES - 10, 1, 10);
+    if (ftruncate(fd, (off_t)huge) == 0) {
+        async_rig_poison(memory, BYTES);
+        assert_int_equal(hipio_read(file, memory, huge, 0, 0), -EFAULT);
+        expect_named(memory, "1099511627776");
+        async_rig_check_poison(memory, 0, BYTES);
+    }
+    async_rig_must(hipio_stream_register(NULL, HIPIO_FIXED_SIZE | HIPIO_FIXED_BUFFER_OFFSET));
+    for (int reads = 0; reads < 2; reads++) {
+        assert_int_equal(async_rig_queue(reads, file, memory, &call, NULL), -EFAULT);
+        assert_non_null(strstr(hipio_error_text(), "100 bytes of device memory"));
+    }
+    assert_int_equal(async_rig_synchronize(NULL), 0);
+    async_rig_must(hipio_stream_deregister(NULL));
+    hipio_deregister_file(file);
+    close(fd);
+    app_free(memory);
+}
+
 static void settings_and_counters(void **state)
 {
     int fd = async_rig_file(1, 100);
@@ -177,6 +224,7 @@ int main(void)
         cmocka_unit_test(descriptors_are_its_own),
         cmocka_unit_test(pieces),
         cmocka_unit_test(errors_have_words),
+        cmocka_unit_test(buffers_that_are_too_small_are_named),
         cmocka_unit_test(settings_and_counters),
     };
 

@@ -270,6 +270,7 @@ static void survives_every_failing_gpu_call(void **state)
         fake_fail(calls[i / 2 % 2], i / 4, 1, -EIO);
         struct hipio_request request = run(bench, op, whole, whole);
         assert_int_equal(request.status, -EIO);
+        assert_non_null(strstr(request.text, " bytes of device memory (fake, device 0): "));
         assert_true(request.done < SIZE && request.done % CHUNK == 0);
         if (op == HIPIO_READ)
             assert_int_equal(pattern_check(bytes_of(bench), FILE_SEED, 0, request.done),
@@ -466,7 +467,7 @@ static void refuses_missing_memory(void **state)
             rig_request(&bench->rig, i / 2 ? HIPIO_WRITE : HIPIO_READ, gone, &rig_host, page, page);
         assert_int_equal(hipio_request_run(&request), -EFAULT);
         assert_int_equal(request.done, 0);
-        assert_true(request.text[0] != '\0');
+        assert_non_null(strstr(request.text, ", 4096 bytes of host memory: "));
         assert_int_equal(hipio_stats_get(HIPIO_COUNT_fallbacks), 0);
     }
     munmap(gone, 4096);
