@@ -167,7 +167,12 @@ void hipio_plan_make(const struct hipio_plan_facts *facts, struct hipio_plan *pl
 
 void hipio_plan_describe(const struct hipio_plan *plan, char *out, size_t size)
 {
-    snprintf(out, size, "%u lane%s of %u x %llu bytes, pieces of %llu%s: %s", plan->lanes,
-             plan->lanes == 1 ? "" : "s", plan->slots, (unsigned long long)plan->chunk,
-             (unsigned long long)plan->piece, plan->mapped ? ", mapped" : "", plan->reason);
+    char staging[64] = "in place (nothing is staged)";
+
+    if (plan->slots > 0)
+        snprintf(staging, sizeof staging, "each with %u staging chunk%s of %llu bytes", plan->slots,
+                 plan->slots == 1 ? "" : "s", (unsigned long long)plan->chunk);
+    snprintf(out, size, "%u lane%s, %s, pieces of at most %llu bytes%s: %s", plan->lanes,
+             plan->lanes == 1 ? "" : "s", staging, (unsigned long long)plan->piece,
+             plan->mapped ? ", through a mapping of the file" : "", plan->reason);
 }

@@ -44,5 +44,5 @@ struct hipio_plan {
 
 void hipio_plan_make(const struct hipio_plan_facts *facts, struct hipio_plan *plan);
 
-/* One line for people: "2 lanes of 2 x 1048576 bytes, pieces of 1048576: ...". */
+/* One line for people: "2 lanes, each with 2 staging chunks of 1048576 bytes, pieces of ...". */
 void hipio_plan_describe(const struct hipio_plan *plan, char *out, size_t size);

@@ -17,6 +17,7 @@
 #include "tunables.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,40 +218,88 @@ static int print_file(const char *path, uint64_t bytes)
     return rc != 0;
 }
 
-static int usage(FILE *out, int code)
+static void print_usage(void)
 {
-    fprintf(out, "hipio-info [--bytes N] [FILE...]\n"
-                 "  prints version, settings and GPU runtimes, and for each FILE or folder how it\n"
-                 "  can be reached and which path a read of N bytes (64M) would take\n"
-                 "hipio-info --version\n");
-    return code;
+    printf("hipio-info [--bytes N] [FILE...]\n"
+           "  prints version, settings and GPU runtimes, and for each FILE or folder how it\n"
+           "  can be reached and which path a read of N bytes (64M) would take\n"
+           "hipio-info --version\n");
+}
+
+/* ---- Arguments ---- */
+
+enum action { SHOW, HELP, VERSION, REFUSE };
+
+struct options {
+    enum action action;
+    uint64_t bytes;
+    int files; /* the names are argv[1] to argv[files] */
+};
+
+static enum action refuse(const char *what, const char *argument)
+{
+    fprintf(stderr, "hipio-info: %s%s%s%s\nhipio-info: --help tells more\n", what,
+            argument ? "\"" : "", argument ? argument : "", argument ? "\"" : "");
+    return REFUSE;
+}
+
+static enum action take_bytes(const char *text, uint64_t *bytes)
+{
+    if (!text)
+        return refuse("--bytes needs a number", NULL);
+    if (hipio_tunables_parse_size(text, bytes) < 0 || *bytes == 0 || *bytes > INT64_MAX)
+        return refuse("--bytes takes a number above 0, with a suffix K, M or G at most, not ",
+                      text);
+    return SHOW;
+}
+
+/* Sorts the names to the front. */
+static struct options parse(int argc, char **argv)
+{
+    struct options options = {SHOW, UINT64_C(64) << 20, 0};
+    bool names_only = false;
+
+    for (int i = 1; i < argc && options.action == SHOW; i++) {
+        if (names_only || argv[i][0] != '-')
+            argv[++options.files] = argv[i];
+        else if (strcmp(argv[i], "--") == 0)
+            names_only = true;
+        else if (strcmp(argv[i], "--help") == 0)
+            options.action = HELP;
+        else if (strcmp(argv[i], "--version") == 0)
+            options.action = VERSION;
+        else if (strcmp(argv[i], "--bytes") == 0)
+            options.action = take_bytes(argv[++i], &options.bytes);
+        else
+            options.action = refuse("there is no option ", argv[i]);
+    }
+    return options;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t bytes = UINT64_C(64) << 20;
-    int first = 1, failed = 0;
+    const struct options options = parse(argc, argv);
+    int failed = 0;
 
-    if (argc > 1 && strcmp(argv[1], "--help") == 0)
-        return usage(stdout, 0);
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+    switch (options.action) {
+    case REFUSE:
+        return 2;
+    case HELP:
+        print_usage();
+        return 0;
+    case VERSION:
         printf("hipio %s\n", hipio_version());
         return 0;
-    }
-    if (argc > 2 && strcmp(argv[1], "--bytes") == 0) {
-        if (hipio_tunables_parse_size(argv[2], &bytes) < 0 || bytes == 0 || bytes > INT64_MAX)
-            return usage(stderr, 2);
-        first = 3;
-    } else if (argc > 1 && argv[1][0] == '-') {
-        return usage(stderr, 2);
+    default:
+        break;
     }
     printf("hipio %s\n\n", hipio_version());
     print_settings();
     printf("\n");
     print_runtimes();
-    for (int i = first; i < argc; i++) {
+    for (int i = 1; i <= options.files; i++) {
         printf("\n");
-        failed |= print_file(argv[i], bytes);
+        failed |= print_file(argv[i], options.bytes);
     }
     return failed;
 }

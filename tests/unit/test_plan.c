@@ -230,11 +230,18 @@ static void tells_its_reason(void **state)
 {
     (void)state;
     struct hipio_plan plan;
-    char text[128];
-    hipio_plan_make(&rows[9].facts, &plan);
+    struct hipio_plan_facts facts = rows[9].facts;
+    char text[256];
+
+    hipio_plan_make(&facts, &plan);
     hipio_plan_describe(&plan, text, sizeof text);
-    assert_string_equal(text, "1 lane of 2 x 1048576 bytes, pieces of 1048576: writers of a local "
-                              "file wait for each other");
+    assert_string_equal(text, "1 lane, each with 2 staging chunks of 1048576 bytes, pieces of at "
+                              "most 1048576 bytes: writers of a local file wait for each other");
+    facts.staged = false;
+    hipio_plan_make(&facts, &plan);
+    hipio_plan_describe(&plan, text, sizeof text);
+    assert_string_equal(text, "1 lane, in place (nothing is staged), pieces of at most 4194304 "
+                              "bytes: writers of a local file wait for each other");
 }
 
 int main(void)
