@@ -175,26 +175,40 @@ print_line(struct page *page, const char *format, ...)
     page->used += (size_t)length;
 }
 
+/* "backend bounce: 3 requests, 77 bytes read", or nothing. */
 static void print_backend(struct page *page, size_t backend)
 {
+    static const char *const words[HIPIO_BACKEND_COUNTERS] = {
+        [HIPIO_BACKEND_REQUESTS] = "requests",
+        [HIPIO_BACKEND_READ] = "bytes read",
+        [HIPIO_BACKEND_WRITTEN] = "bytes written",
+        [HIPIO_BACKEND_FALLBACKS] = "fallbacks",
+    };
     const char *name = __atomic_load_n(&backend_names[backend], __ATOMIC_ACQUIRE);
-    char number[32];
-    uint64_t value[HIPIO_BACKEND_COUNTERS];
-    uint64_t any = 0;
+    char number[32], list[HIPIO_BACKEND_COUNTERS * 40];
+    int used = 0;
 
     for (size_t i = 0; i < HIPIO_BACKEND_COUNTERS; ++i) {
-        value[i] = get(&backends[backend][i]);
-        any |= value[i];
+        const uint64_t value = get(&backends[backend][i]);
+
+        if (value)
+            used += snprintf(list + used, sizeof list - (size_t)used, "%s %llu %s", used ? "," : "",
+                             (unsigned long long)value, words[i]);
     }
-    if (!any)
-        return;
     snprintf(number, sizeof number, "%zu", backend);
-    print_line(page,
-               "backend %s: %llu requests, %llu bytes read, %llu bytes written, %llu fallbacks\n",
-               name ? name : number, (unsigned long long)value[HIPIO_BACKEND_REQUESTS],
-               (unsigned long long)value[HIPIO_BACKEND_READ],
-               (unsigned long long)value[HIPIO_BACKEND_WRITTEN],
-               (unsigned long long)value[HIPIO_BACKEND_FALLBACKS]);
+    if (used)
+        print_line(page, "backend %s:%s\n", name ? name : number, list);
+}
+
+static void print_reason(struct page *page, size_t reason)
+{
+    const uint64_t value = get(&reasons[reason]);
+    char words[96];
+
+    if (value)
+        print_line(page, "fallbacks because of error %zu (%s): %llu\n", reason,
+                   reason ? strerror_r((int)reason, words, sizeof words) : "any other",
+                   (unsigned long long)value);
 }
 
 void hipio_stats_report(char *out, size_t size)
@@ -204,18 +218,17 @@ void hipio_stats_report(char *out, size_t size)
     if (size == 0)
         return;
     out[0] = '\0';
-    for (size_t i = 0; i < HIPIO_COUNTERS; ++i)
-        print_line(&page, "%s %llu (%s)\n", descriptions[i].name,
-                   (unsigned long long)get(&counters[i]), descriptions[i].help);
-    for (size_t i = 0; i < HIPIO_STATS_BACKENDS; ++i)
-        print_backend(&page, i);
-    for (size_t i = 0; i < REASONS; ++i) {
-        char words[96];
-        const uint64_t value = get(&reasons[i]);
+    for (size_t i = 0; i < HIPIO_COUNTERS; ++i) {
+        const uint64_t value = get(&counters[i]);
 
         if (value)
-            print_line(&page, "fallbacks because of error %zu (%s): %llu\n", i,
-                       i ? strerror_r((int)i, words, sizeof words) : "any other",
-                       (unsigned long long)value);
+            print_line(&page, "%s %llu (%s)\n", descriptions[i].name, (unsigned long long)value,
+                       descriptions[i].help);
     }
+    for (size_t i = 0; i < HIPIO_STATS_BACKENDS; ++i)
+        print_backend(&page, i);
+    for (size_t i = 0; i < REASONS; ++i)
+        print_reason(&page, i);
+    if (page.used == 0 && !page.full)
+        print_line(&page, "all counters are 0\n");
 }

@@ -44,5 +44,6 @@ uint64_t hipio_stats_fallbacks_by_reason(int error);
 
 /* Sets all to zero (tests). */
 void hipio_stats_reset(void);
-/* The report in lines of text, at most `size` bytes; for HIPIO_STATS and tools. */
+/* The report in lines of text, at most `size` bytes, of what is not 0; for HIPIO_STATS and tools.
+ */
 void hipio_stats_report(char *out, size_t size);

@@ -192,7 +192,7 @@ int hipio_get(struct hipio_handle *file, const char *setting, char *value, size_
 
 /* One counter of the process by its name ("bytes_read", "pinned_now"): 0 or -EINVAL. */
 int hipio_statistic(const char *counter, uint64_t *value);
-/* All of them as text, a line each. */
+/* Those that are not 0 as text, a line each; one line says so where all are. */
 void hipio_report(char *text, size_t size);
 
 /*

@@ -114,14 +114,31 @@ static void report_says_all_of_it(void **state)
     hipio_stats_backend_name(1, "bounce");
     hipio_stats_backend_add(1, HIPIO_BACKEND_READ, 77);
     hipio_stats_backend_add(3, HIPIO_BACKEND_REQUESTS, 5);
+    hipio_stats_backend_add(3, HIPIO_BACKEND_FALLBACKS, 9);
     hipio_stats_fallback_reason(-EIO);
     hipio_stats_report(report, sizeof report);
     assert_non_null(strstr(report, "requests 42 (requests served by the engine)\n"));
-    assert_non_null(strstr(report, "backend bounce: 0 requests, 77 bytes read, 0 bytes written"));
-    assert_non_null(strstr(report, "backend 3: 5 requests"));
+    assert_non_null(strstr(report, "backend bounce: 77 bytes read\n"));
+    assert_non_null(strstr(report, "backend 3: 5 requests, 9 fallbacks\n"));
     assert_non_null(strstr(report, "(Input/output error): 1\n"));
     for (size_t i = 0; i < HIPIO_COUNTERS; ++i)
+        hipio_stats_add((enum hipio_counter)i, 1);
+    hipio_stats_report(report, sizeof report);
+    for (size_t i = 0; i < HIPIO_COUNTERS; ++i)
         assert_non_null(strstr(report, hipio_stats_name((enum hipio_counter)i)));
+}
+
+static void report_leaves_out_what_is_zero(void **state)
+{
+    (void)state;
+    char report[8192];
+
+    hipio_stats_report(report, sizeof report);
+    assert_string_equal(report, "all counters are 0\n");
+    hipio_stats_backend_name(1, "bounce");
+    hipio_stats_add(HIPIO_COUNT_failed, 3);
+    hipio_stats_report(report, sizeof report);
+    assert_string_equal(report, "failed 3 (requests that ended with an error)\n");
 }
 
 static void report_ends_at_a_line(void **state)
@@ -129,6 +146,8 @@ static void report_ends_at_a_line(void **state)
     (void)state;
     char report[512];
 
+    for (size_t i = 0; i < HIPIO_COUNTERS; ++i)
+        hipio_stats_add((enum hipio_counter)i, 1);
     for (size_t size = 1; size < sizeof report; ++size) {
         memset(report, '#', sizeof report);
         hipio_stats_report(report, size);
@@ -149,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup(reasons_are_counted_apart, reset),
         cmocka_unit_test_setup(threads_lose_nothing, reset),
         cmocka_unit_test_setup(report_says_all_of_it, reset),
+        cmocka_unit_test_setup(report_leaves_out_what_is_zero, reset),
         cmocka_unit_test_setup(report_ends_at_a_line, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
