@@ -32,15 +32,24 @@ const size_t bench_row_count = sizeof bench_rows / sizeof bench_rows[0];
 /* The most ranks that rows are measured with. */
 #define RANKS_MOST 8
 
+static bool is_listed(const struct row *row, int ranks)
+{
+    char number[16];
+
+    snprintf(number, sizeof number, " %d ", ranks);
+    return strstr(row->ranks, number);
+}
+
 bool bench_row_applies(const struct row *row, int ranks, const char *file_system)
 {
     const bool in_memory = strcmp(file_system, "tmpfs") == 0;
-    char number[16];
+    bool listed_somewhere = false;
 
-    if (ranks == 0)
+    for (size_t i = 0; i < bench_row_count; i++)
+        listed_somewhere |= is_listed(&bench_rows[i], ranks);
+    if (!listed_somewhere)
         return in_memory || !row->folder;
-    snprintf(number, sizeof number, " %d ", ranks);
-    return strstr(row->ranks, number) && (in_memory || (!row->folder && ranks == RANKS_MOST));
+    return is_listed(row, ranks) && (in_memory || (!row->folder && ranks == RANKS_MOST));
 }
 
 /* ---- Datatypes ---- */

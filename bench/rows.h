@@ -26,7 +26,8 @@ struct row {
 extern const struct row bench_rows[];
 extern const size_t bench_row_count;
 
-/* Is the row measured with so many ranks (0: any number) on such a file system? */
+/* Is the row measured with so many ranks (0: any number) on such a file system? With a number that
+ * no row lists, all are. */
 bool bench_row_applies(const struct row *row, int ranks, const char *file_system);
 
 /* One rank's side of a row. Run k of `runs` runs of `run` bytes lies at memory_of(k) and at
