@@ -24,6 +24,22 @@ if(TARGET mca_io_hipio)
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endif()
 
+# The C library for other projects: pkg-config and find_package(hipio). Both find the prefix from
+# where they lie, so that it can be moved.
+set(hipio_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(hipio_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hipio)
+file(RELATIVE_PATH HIPIO_PREFIX_FROM_PC /${hipio_pc_dir} /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/hipio.pc.in ${PROJECT_BINARY_DIR}/install/hipio.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/install/hipio.pc DESTINATION ${hipio_pc_dir})
+
+include(CMakePackageConfigHelpers)
+# Before 1.0 each minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/install/hipio-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/hipio-config.cmake
+  ${PROJECT_BINARY_DIR}/install/hipio-config-version.cmake DESTINATION ${hipio_cmake_dir})
+install(EXPORT hipio-targets NAMESPACE hipio:: DESTINATION ${hipio_cmake_dir})
+
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # As in the source tree, so that the pages find each other.
 install(FILES CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
