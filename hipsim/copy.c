@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "device.h"
 #include "error.h"
+#include "flavor.h"
 #include "memory.h"
 #include "stream.h"
 
@@ -143,6 +144,14 @@ static bool unreadable(const struct hipsim_range *range, bool device)
     return device && !range->block && process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1;
 }
 
+/* HIP holds a copy against the allocation that it begins in, and takes each piece of a reservation
+ * for one. CUDA copies over seams. */
+static bool crosses_seam(const struct hipsim_range *range, size_t bytes)
+{
+    return hipsim_flavor.vendor == HIPSIM_HIP && range->block && range->block->piece &&
+           bytes > range->block->size - (size_t)(range->view - range->block->view);
+}
+
 /* Takes both sides apart and checks them as the real runtime does. */
 static int resolve(struct copy_op *op, int device)
 {
@@ -158,6 +167,8 @@ static int resolve(struct copy_op *op, int device)
         rc = hipsim_memory_resolve(copy->from, from_bytes, &op->from);
     if (rc)
         return rc;
+    if (crosses_seam(&op->to, to_bytes) || crosses_seam(&op->from, from_bytes))
+        return HIPSIM_INVALID_VALUE;
     /* A direction is stated that cannot be: neither pointer is the runtime's, or the one that is
      * said to be on the device is no memory that anyone can read. */
     if (unreadable(&op->to,

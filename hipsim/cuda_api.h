@@ -137,6 +137,36 @@ int cuStreamWaitValue64_v2(void *stream, cuda_pointer pointer, uint64_t value, u
 int cuStreamWriteValue32_v2(void *stream, cuda_pointer pointer, uint32_t value, unsigned flags);
 int cuStreamWriteValue64_v2(void *stream, cuda_pointer pointer, uint64_t value, unsigned flags);
 
+/* cuda_vmm.c */
+struct cuda_location {
+    int type; /* 1: device */
+    int id;
+};
+struct cuda_allocation {
+    int type; /* 1: pinned */
+    int handle_types;
+    struct cuda_location location;
+    void *windows;
+    unsigned char flags[8];
+};
+_Static_assert(sizeof(struct cuda_allocation) == 32, "CUmemAllocationProp");
+struct cuda_access {
+    struct cuda_location location;
+    int flags; /* 3: read and write */
+};
+int cuMemGetAllocationGranularity(size_t *bytes, const struct cuda_allocation *what, int option);
+int cuMemAddressReserve(cuda_pointer *pointer, size_t bytes, size_t alignment, cuda_pointer wish,
+                        unsigned long long flags);
+int cuMemAddressFree(cuda_pointer pointer, size_t bytes);
+int cuMemCreate(uint64_t *handle, size_t bytes, const struct cuda_allocation *what,
+                unsigned long long flags);
+int cuMemRelease(uint64_t handle);
+int cuMemMap(cuda_pointer pointer, size_t bytes, size_t offset, uint64_t handle,
+             unsigned long long flags);
+int cuMemSetAccess(cuda_pointer pointer, size_t bytes, const struct cuda_access *access,
+                   size_t count);
+int cuMemUnmap(cuda_pointer pointer, size_t bytes);
+
 /* cuda_event.c */
 int cuEventCreate(void **event, unsigned flags);
 int cuEventDestroy_v2(void *event);

@@ -36,7 +36,8 @@ static bool is_host_kind(enum hipsim_kind kind)
 
 static void *context_of(const struct hipsim_block *block)
 {
-    return block == &unknown || block->pooled ? NULL : hipsim_cuda_context(block->device);
+    return block == &unknown || block->pooled || block->piece ? NULL
+                                                              : hipsim_cuda_context(block->device);
 }
 
 static unsigned type_of(const struct hipsim_block *block)

@@ -159,6 +159,21 @@ int hipEventQuery(void *event);
 int hipEventSynchronize(void *event);
 int hipEventElapsedTime(float *ms, void *start, void *stop);
 
+/* hip_vmm.c */
+struct hip_access {
+    int location[2]; /* type (1: device), number */
+    int flags;       /* 3: read and write */
+};
+int hipMemGetAllocationGranularity(size_t *bytes, const void *properties, int option);
+int hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, void *wish,
+                         unsigned long long flags);
+int hipMemAddressFree(void *pointer, size_t bytes);
+int hipMemCreate(void **handle, size_t bytes, const void *properties, unsigned long long flags);
+int hipMemRelease(void *handle);
+int hipMemMap(void *pointer, size_t bytes, size_t offset, void *handle, unsigned long long flags);
+int hipMemSetAccess(void *pointer, size_t bytes, const struct hip_access *access, size_t count);
+int hipMemUnmap(void *pointer, size_t bytes);
+
 /* hip_module.c */
 int hipModuleLoadData(void **module, const void *image);
 int hipModuleLoadDataEx(void **module, const void *image, unsigned count, void *options,

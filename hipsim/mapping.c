@@ -93,6 +93,18 @@ int hipsim_mapping_create(size_t bytes, bool split, struct hipsim_mapping *mappi
     return 0;
 }
 
+static void empty(char *address, size_t length)
+{
+    mmap(address, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+         0);
+}
+
+void hipsim_mapping_withdraw(const struct hipsim_mapping *mapping)
+{
+    empty(mapping->pointer, mapping->length);
+    empty(mapping->view, mapping->length);
+}
+
 void hipsim_mapping_destroy(const struct hipsim_mapping *mapping)
 {
     char *oldest;
@@ -100,8 +112,7 @@ void hipsim_mapping_destroy(const struct hipsim_mapping *mapping)
 
     if (mapping->view != mapping->pointer)
         munmap(mapping->view, mapping->length);
-    mmap(mapping->pointer, mapping->length, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    empty(mapping->pointer, mapping->length);
     pthread_mutex_lock(&quarantine.lock);
     oldest = quarantine.ranges[quarantine.next].address;
     length = quarantine.ranges[quarantine.next].length;

@@ -17,6 +17,8 @@ struct hipsim_mapping {
 int hipsim_mapping_create(size_t bytes, bool split, struct hipsim_mapping *mapping);
 /* Frees the pages at once; the address range faults for a while before it is used again. */
 void hipsim_mapping_destroy(const struct hipsim_mapping *mapping);
+/* Frees the pages; both addresses stay reserved, without any memory behind them. */
+void hipsim_mapping_withdraw(const struct hipsim_mapping *mapping);
 /* Was the address freed so recently that nothing else can be there? */
 bool hipsim_mapping_is_freed(const void *pointer);
 /* An address range of its own without any memory behind it. */

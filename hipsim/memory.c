@@ -158,7 +158,9 @@ static void destroy(struct hipsim_block *block)
 {
     struct hipsim_mapping mapping = {(char *)block->pointer, block->view, block->mapped};
 
-    if (block->kind != HIPSIM_KIND_REGISTERED) {
+    if (block->piece) {
+        hipsim_mapping_withdraw(&mapping);
+    } else if (block->kind != HIPSIM_KIND_REGISTERED) {
         hipsim_mapping_destroy(&mapping);
     } else if (block->device_pointer != block->pointer) {
         mapping.pointer = mapping.view = (char *)block->device_pointer;
@@ -212,13 +214,14 @@ void hipsim_memory_set_pooled(void *pointer)
     pthread_rwlock_unlock(&table.lock);
 }
 
-static struct hipsim_block *take(void *pointer, unsigned kinds)
+static struct hipsim_block *take(void *pointer, unsigned kinds, bool piece)
 {
     struct hipsim_block *block;
 
     pthread_rwlock_wrlock(&table.lock);
     block = lookup((uintptr_t)pointer);
-    if (block && (block->pointer != (uintptr_t)pointer || !(kinds >> block->kind & 1)))
+    if (block && (block->pointer != (uintptr_t)pointer || block->piece != piece ||
+                  !(kinds >> block->kind & 1)))
         block = NULL;
     if (block)
         unpublish(block);
@@ -230,7 +233,37 @@ static struct hipsim_block *take(void *pointer, unsigned kinds)
 
 int hipsim_memory_free(void *pointer, unsigned kinds)
 {
-    struct hipsim_block *block = take(pointer, kinds);
+    struct hipsim_block *block = take(pointer, kinds, false);
+
+    if (!block)
+        return HIPSIM_INVALID_VALUE;
+    hipsim_memory_release(block);
+    return 0;
+}
+
+int hipsim_memory_add_piece(int device, char *pointer, char *view, size_t bytes)
+{
+    struct hipsim_block *block = calloc(1, sizeof(*block));
+    int rc;
+
+    if (!block)
+        return HIPSIM_OUT_OF_MEMORY;
+    atomic_init(&block->refs, 1);
+    block->kind = HIPSIM_KIND_DEVICE;
+    block->piece = true;
+    block->device = device;
+    block->pointer = block->device_pointer = (uintptr_t)pointer;
+    block->view = view;
+    block->size = block->mapped = bytes;
+    rc = publish(block);
+    if (rc)
+        destroy(block);
+    return rc;
+}
+
+int hipsim_memory_remove_piece(void *pointer)
+{
+    struct hipsim_block *block = take(pointer, 1u << HIPSIM_KIND_DEVICE, true);
 
     if (!block)
         return HIPSIM_INVALID_VALUE;
@@ -267,7 +300,7 @@ int hipsim_memory_register(void *pointer, size_t bytes, int device, unsigned fla
 
 int hipsim_memory_unregister(void *pointer)
 {
-    struct hipsim_block *block = take(pointer, 1u << HIPSIM_KIND_REGISTERED);
+    struct hipsim_block *block = take(pointer, 1u << HIPSIM_KIND_REGISTERED, false);
 
     if (!block)
         return HIPSIM_NOT_REGISTERED;
@@ -293,6 +326,26 @@ void hipsim_memory_release(struct hipsim_block *block)
         destroy(block);
 }
 
+/* Do pieces of the same reservation go on behind this one for so many bytes? */
+static bool goes_on(const struct hipsim_block *block, size_t bytes)
+{
+    bool there = block->piece;
+    uintptr_t pointer = block->pointer;
+    char *view = block->view;
+
+    pthread_rwlock_rdlock(&table.lock);
+    for (size_t length = block->size; there && bytes > 0;
+         bytes -= length < bytes ? length : bytes) {
+        pointer += length;
+        view += length;
+        block = lookup(pointer);
+        there = block && block->piece && block->pointer == pointer && block->view == view;
+        length = there ? block->size : 1;
+    }
+    pthread_rwlock_unlock(&table.lock);
+    return there;
+}
+
 int hipsim_memory_resolve(const void *pointer, size_t bytes, struct hipsim_range *range)
 {
     struct hipsim_block *block = hipsim_memory_find(pointer);
@@ -304,7 +357,7 @@ int hipsim_memory_resolve(const void *pointer, size_t bytes, struct hipsim_range
         return pointer && !hipsim_mapping_is_freed(pointer) ? 0 : HIPSIM_INVALID_VALUE;
     offset = address - block->pointer < block->size ? address - block->pointer
                                                     : address - block->device_pointer;
-    if (bytes > block->size - offset) {
+    if (bytes > block->size - offset && !goes_on(block, bytes - (block->size - offset))) {
         hipsim_memory_release(block);
         return HIPSIM_INVALID_VALUE;
     }

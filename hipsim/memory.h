@@ -25,6 +25,7 @@ struct hipsim_block {
     int device;
     unsigned flags;
     bool pooled;       /* stream-ordered allocation */
+    bool piece;        /* mapped into a reservation (vmm.h), which keeps the addresses */
     uint64_t id;       /* unique in the process */
     uintptr_t pointer; /* the application's (host) address */
     uintptr_t device_pointer;
@@ -47,14 +48,18 @@ void hipsim_memory_set_pooled(void *pointer);
 /* Takes the allocation out of the table; it must be of one of `kinds` (bits) and `pointer` its
  * start, otherwise HIPSIM_INVALID_VALUE. The caller drains the device before. */
 int hipsim_memory_free(void *pointer, unsigned kinds);
+/* Enters memory that is mapped at both addresses, and takes it out again: its addresses then have
+ * nothing behind them. */
+int hipsim_memory_add_piece(int device, char *pointer, char *view, size_t bytes);
+int hipsim_memory_remove_piece(void *pointer);
 int hipsim_memory_register(void *pointer, size_t bytes, int device, unsigned flags);
 int hipsim_memory_unregister(void *pointer);
 
 /* The block that `pointer` lies in, with a reference, or NULL. */
 struct hipsim_block *hipsim_memory_find(const void *pointer);
 void hipsim_memory_release(struct hipsim_block *block);
-/* Takes `pointer` apart and checks that `bytes` fit the allocation: 0 or HIPSIM_INVALID_VALUE, also
- * for memory that was freed lately. */
+/* Takes `pointer` apart and checks that `bytes` fit the allocation, or pieces of a reservation that
+ * follow each other: 0 or HIPSIM_INVALID_VALUE, also for memory that was freed lately. */
 int hipsim_memory_resolve(const void *pointer, size_t bytes, struct hipsim_range *range);
 void hipsim_memory_put(struct hipsim_range *range);
 

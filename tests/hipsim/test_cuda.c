@@ -395,6 +395,42 @@ static void cufile_rules(void)
     EQUAL(cuda.counter("copies_d2h"), 1);
 }
 
+/* The range query tells one piece, without a context; a copy goes over the seam, and not past it.
+ */
+static void pieces(void)
+{
+    enum { PIECE = 2 << 20 };
+    const struct cuda_allocation what = {.type = 1, .location = {1, 0}};
+    const struct cuda_access access = {{1, 0}, 3};
+    int attribute = 1;
+    void *context_of = &attribute, *values[] = {&context_of};
+    cuda_pointer base, start;
+    char host[64] = "", back[64];
+    uint64_t memory;
+    size_t bytes;
+
+    begin();
+    OK(cuda.cuMemAddressReserve(&base, 3 * PIECE, 0, 0, 0));
+    for (unsigned i = 0; i < 2; i++) {
+        OK(cuda.cuMemCreate(&memory, PIECE, &what, 0));
+        OK(cuda.cuMemMap(base + i * PIECE, PIECE, 0, memory, 0));
+        OK(cuda.cuMemRelease(memory));
+    }
+    OK(cuda.cuMemSetAccess(base, 2 * PIECE, &access, 1));
+    OK(cuda.cuPointerGetAttributes(1, &attribute, values, base));
+    EQUAL(context_of == NULL, 1);
+    OK(cuda.cuMemGetAddressRange_v2(&start, &bytes, base + PIECE + 1));
+    EQUAL(start, base + PIECE);
+    EQUAL(bytes, PIECE);
+    memset(host, 7, sizeof host);
+    OK(cuda.cuMemcpyHtoD_v2(base + PIECE - 32, host, sizeof host));
+    OK(cuda.cuMemcpyDtoH_v2(back, base + PIECE - 32, sizeof back));
+    EQUAL(memcmp(host, back, sizeof host), 0);
+    EQUAL(cuda.cuMemcpyDtoH_v2(back, base + 2 * PIECE - 32, sizeof back), 1);
+    OK(cuda.cuMemUnmap(base, 2 * PIECE));
+    OK(cuda.cuMemAddressFree(base, 3 * PIECE));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -402,7 +438,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {{"contexts", contexts},       {"classes", classes},     {"copies", copies},
                  {"stream_work", stream_work}, {"old_names", old_names}, {"faults", faults},
-                 {"cufile", cufile_rules}};
+                 {"cufile", cufile_rules},     {"pieces", pieces}};
 
     load();
     for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -197,6 +197,51 @@ static void ranges(void)
     OK(hip.hipFree(other));
 }
 
+/* Two pieces of address space that is reserved for three: each is an allocation to questions and,
+ * in HIP, to copies; other work goes over the seam. */
+static void pieces(void)
+{
+    enum { PIECE = 2 << 20 };
+    /* Type 1, device 0, where 5.2 and where later releases keep them. */
+    const int properties[8] = {hip.major == 5 ? 0 : 1, hip.major == 5, hip.major == 5 ? 0 : 1};
+    const struct hip_access access = {{1, 0}, 3};
+    void *base, *memory, *at;
+    size_t bytes = 0;
+    char host[64];
+
+    OK(hip.hipMemGetAllocationGranularity(&bytes, properties, 0));
+    EQUAL(bytes, PIECE);
+    EQUAL(hip.hipMemAddressReserve(&base, PIECE + 4096, 0, NULL, 0), 1);
+    OK(hip.hipMemAddressReserve(&base, 3 * PIECE, 0, NULL, 0));
+    char *start = base, *seam = start + PIECE;
+    EQUAL(hip.hipMemcpy(host, start, 1, D2H), 1);
+    for (int i = 0; i < 2; i++) {
+        OK(hip.hipMemCreate(&memory, PIECE, properties, 0));
+        OK(hip.hipMemMap(start + (size_t)i * PIECE, PIECE, 0, memory, 0));
+        EQUAL(hip.hipMemMap(start + (size_t)i * PIECE, PIECE, 0, memory, 0), 1);
+        OK(hip.hipMemRelease(memory));
+        EQUAL(hip.hipMemRelease(memory), 1);
+    }
+    EQUAL(hip.hipMemSetAccess(start, 3 * PIECE, &access, 1), 1);
+    OK(hip.hipMemSetAccess(start, 2 * PIECE, &access, 1));
+    OK(hip.hipMemGetAddressRange(&at, &bytes, seam + 5));
+    TRUE(at == seam);
+    EQUAL(bytes, PIECE);
+    OK(hip.hipMemset(seam - 32, 7, 64));
+    EQUAL(hip.hipMemcpy(host, seam - 32, 64, D2H), 1);
+    OK(hip.hipMemcpy(host, seam - 32, 32, D2H));
+    OK(hip.hipMemcpy(host + 32, seam, 32, D2H));
+    for (size_t i = 0; i < sizeof host; i++)
+        EQUAL(host[i], 7);
+    EQUAL(hip.hipMemset(seam + PIECE - 32, 7, 64), 1);
+    EQUAL(hip.hipFree(start), 1);
+    EQUAL(hip.hipMemAddressFree(start, 3 * PIECE), 1);
+    EQUAL(hip.hipMemUnmap(start, 3 * PIECE), 1);
+    OK(hip.hipMemUnmap(start, 2 * PIECE));
+    EQUAL(hip.hipMemcpy(host, start, 1, D2H), 1);
+    OK(hip.hipMemAddressFree(start, 3 * PIECE));
+}
+
 static void registered(void)
 {
     char *heap = malloc(2 * SIZE), host[SIZE];
@@ -312,7 +357,7 @@ static void boxes(void)
 static const struct test_case cases[] = {
     {"classes", classes}, {"unreadable", unreadable},         {"reachable", reachable},
     {"ranges", ranges},   {"registered", registered},         {"limit", limit},
-    {"boxes", boxes},     {"stream_ordered", stream_ordered},
+    {"boxes", boxes},     {"stream_ordered", stream_ordered}, {"pieces", pieces},
 };
 
 int main(int argc, char **argv)
