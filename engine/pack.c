@@ -30,14 +30,54 @@ static bool is_grid(const struct hipio_strip *strip)
     return strip->count > 1 && strip->stride >= 0 && (uint64_t)strip->stride >= strip->length;
 }
 
-static int copy_run(const struct hipio_pack *pack, char *memory, char *slot, uint64_t bytes,
-                    enum hipio_copy way)
+static int copy_bytes(const struct hipio_pack *pack, char *memory, char *slot, uint64_t bytes,
+                      enum hipio_copy way)
 {
     const struct hipio_lane *lane = pack->lane;
 
     if (way == HIPIO_COPY_TO_HOST)
         return lane->ops->copy(lane->stream, slot, memory, bytes, way);
     return lane->ops->copy(lane->stream, memory, slot, bytes, way);
+}
+
+/* How many of the bytes from `memory` on are one allocation to the runtime; all if it can't tell.
+ * Keeps the thread's text. */
+static uint64_t bytes_of_allocation(const struct hipio_pack *pack, const char *memory,
+                                    uint64_t bytes)
+{
+    char text[HIPIO_TEXT_MAX];
+    uintptr_t start;
+    uint64_t length;
+
+    memcpy(text, hipio_status_text(), sizeof text);
+    int status = pack->lane->ops->range(pack->memory, memory, &start, &length);
+    hipio_status_set(0, "%.*s", (int)sizeof text - 1, text);
+    if (status < 0 || start + length - (uintptr_t)memory >= bytes)
+        return bytes;
+    return start + length - (uintptr_t)memory;
+}
+
+/* Memory may be mapped from several pieces, and some runtimes (HIP) refuse a copy over the seam
+ * between two. The refused copy has done nothing, so the pieces are copied one by one. */
+static int copy_run(const struct hipio_pack *pack, char *memory, char *slot, uint64_t bytes,
+                    enum hipio_copy way)
+{
+    int status = copy_bytes(pack, memory, slot, bytes, way);
+
+    while (status == -EINVAL) {
+        const uint64_t n = bytes_of_allocation(pack, memory, bytes);
+
+        if (n == bytes)
+            return status;
+        status = copy_bytes(pack, memory, slot, n, way);
+        if (status < 0)
+            return status;
+        memory += n;
+        slot += n;
+        bytes -= n;
+        status = copy_bytes(pack, memory, slot, bytes, way);
+    }
+    return status;
 }
 
 static int copy_grid(const struct hipio_pack *pack, const struct hipio_strip *strip, char *slot,
