@@ -235,7 +235,7 @@ static void view_types(void)
     file_remove("r57v.dat");
 }
 
-#if MPI_VERSION >= 4
+#ifdef HIPIO_TEST_LARGE_CONSTRUCTORS
 /* R58: a subarray made with counts of MPI_Count. */
 static void large_count_type(void)
 {
@@ -354,7 +354,7 @@ static void external32(void)
 static const struct test_case cases[] = {
     {"R57_memory", "datatypes in memory equal MPI_Pack", 1, 1, NEEDS_NOTHING, memory_types},
     {"R57_view", "datatypes as views equal MPI_Pack", 1, 1, NEEDS_NOTHING, view_types},
-#if MPI_VERSION >= 4
+#ifdef HIPIO_TEST_LARGE_CONSTRUCTORS
     {"R58", "a datatype made with large counts", 1, 1, NEEDS_NOTHING, large_count_type},
 #endif
     {"R60", "external32", 1, 1, NEEDS_NOTHING, external32},
@@ -362,5 +362,8 @@ static const struct test_case cases[] = {
 
 int main(int argc, char **argv)
 {
+#ifndef HIPIO_TEST_LARGE_CONSTRUCTORS
+    puts("R58 is left out: this MPI has no MPI_Type_create_subarray_c");
+#endif
     return cases_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
