@@ -41,6 +41,7 @@ static struct hipio_slot *take_idle(const struct hipio_slots_want *want, bool fo
 
 static void free_pinned(struct hipio_slot *slot)
 {
+    hipio_standing_end(&slot->standing);
     slot->ops->host_free(slot->device, slot->memory);
     hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, -(int64_t)slot->bytes);
     free(slot);
@@ -82,6 +83,7 @@ static struct hipio_slot *new_pinned(const struct hipio_slots_want *want)
     slot->pinned = true;
     slot->ops = want->ops;
     slot->device = want->device;
+    hipio_standing_begin(&slot->standing, slot->memory, slot->bytes);
     hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, (int64_t)want->bytes);
     return slot;
 }

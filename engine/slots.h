@@ -9,6 +9,7 @@
  */
 #pragma once
 #include "device/device.h"
+#include "standing.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct hipio_slot {
     /* The pool's own. */
     const struct hipio_device_ops *ops;
     int device;
+    struct hipio_standing standing; /* of pinned memory, as long as it is allocated */
     struct hipio_slot *next;
 };
 

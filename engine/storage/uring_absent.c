@@ -6,17 +6,11 @@
 #include "storage/uring.h"
 #include <errno.h>
 
-int hipio_uring_move(int fd, enum hipio_op op, void *memory, int64_t offset, uint64_t length,
-                     unsigned depth, uint64_t *moved)
+int hipio_uring_move(const struct hipio_uring_trip *trip, uint64_t *moved)
 {
     static bool told;
 
-    (void)fd;
-    (void)op;
-    (void)memory;
-    (void)offset;
-    (void)length;
-    (void)depth;
+    (void)trip;
     *moved = 0;
     hipio_log_once(&told, HIPIO_LOG_INFO, "built without liburing: io_uring is not used");
     return -ENOTSUP;

@@ -206,6 +206,53 @@ static void serves_a_crowd_within_the_limit(void **state)
     assert_int_equal(hipio_stats_get(HIPIO_COUNT_unpinned_slots), 0);
 }
 
+/* Pinned chunks are standing memory from beginning to end, and never twice the same. */
+static uint64_t last_gone;
+
+static void remember(uint64_t serial)
+{
+    last_gone = serial;
+}
+
+static void tells_of_standing_memory(void **state)
+{
+    (void)state;
+    struct hipio_slots_want what = want(0, CHUNK, CHUNK);
+    struct hipio_slot *slot = borrow(&what, true);
+    struct hipio_standing found;
+    const char *memory = slot->memory;
+
+    hipio_standing_watch(remember);
+    assert_true(hipio_standing_find(memory, CHUNK, &found));
+    const uint64_t serial = found.serial;
+    assert_ptr_equal(found.memory, memory);
+    assert_int_equal(found.bytes, CHUNK);
+    assert_true(hipio_standing_find(memory + CHUNK - 1, 1, &found));
+    assert_false(hipio_standing_find(memory + CHUNK - 1, 2, &found));
+    assert_false(hipio_standing_find(memory + 1, CHUNK, &found));
+    assert_false(hipio_standing_find(memory + 1, UINT64_MAX, &found));
+    assert_false(hipio_standing_find(memory - 1, 1, &found));
+    assert_false(hipio_standing_find(&what, sizeof what, &found));
+    hipio_slots_return(slot);
+    assert_true(hipio_standing_find(memory, CHUNK, &found));
+    what.device = 1;
+    slot = borrow(&what, true);
+    assert_int_equal(last_gone, serial);
+    assert_true(hipio_standing_find(slot->memory, CHUNK, &found));
+    assert_true(found.serial > serial);
+    what.device = 0;
+    struct hipio_slot *ordinary;
+    assert_int_equal(hipio_slots_borrow(&what, false, &ordinary), -EAGAIN);
+    hipio_slots_return(slot);
+    what.limit = 0;
+    ordinary = borrow(&what, true);
+    assert_false(hipio_standing_find(ordinary->memory, CHUNK, &found));
+    hipio_slots_return(ordinary);
+    hipio_slots_shutdown();
+    assert_int_equal(last_gone, found.serial);
+    hipio_standing_watch(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(goes_on_without_pinned_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_ordinary_memory_where_the_limit_has_no_room, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(tells_of_standing_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waits_for_what_exists, set_up, tear_down),
         cmocka_unit_test_setup_teardown(serves_a_crowd_within_the_limit, set_up, tear_down),
     };

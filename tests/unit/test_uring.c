@@ -3,6 +3,7 @@
  * Uring: transfers through io_uring, and without it: refused from the start, refused once a ring is
  * made, and cut short in every way. The refusals are those of containers (seccomp).
  */
+#include "denial.h"
 #include "one_by_one.h"
 #include "pattern.h"
 #include "rig.h"
@@ -11,9 +12,6 @@
 #include "status.h"
 #include "storage/uring.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,41 +31,12 @@
 #define SEED 5
 #define LENGTH (2 * MIB)
 
-/* Makes a system call answer with the error from now on. */
-static void deny(unsigned number, unsigned error)
+static int move(int fd, enum hipio_op op, void *memory, int64_t offset, uint64_t length,
+                unsigned depth, uint64_t *moved)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    const struct hipio_uring_trip trip = {fd, op, memory, offset, length, depth, false};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        exit(77);
-}
-
-/* Sends stderr to a file, and counts there. */
-static FILE *catch_messages(void)
-{
-    FILE *file = tmpfile();
-
-    assert_non_null(file);
-    assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
-    return file;
-}
-
-static unsigned count_messages(FILE *file, const char *words)
-{
-    char line[1024];
-    unsigned n = 0;
-
-    rewind(file);
-    while (fgets(line, sizeof line, file))
-        n += strstr(line, words) != NULL;
-    return n;
+    return hipio_uring_move(&trip, moved);
 }
 
 static bool is_there(void)
@@ -78,7 +46,7 @@ static bool is_there(void)
     uint64_t moved;
 
     rig_open(&rig, RIG_READ_WRITE, SEED, 100);
-    const int status = hipio_uring_move(rig.fd, HIPIO_READ, &byte, 0, 1, 1, &moved);
+    const int status = move(rig.fd, HIPIO_READ, &byte, 0, 1, 1, &moved);
     rig_close(&rig);
     return status == 0;
 }
@@ -100,14 +68,12 @@ static void moves_any_length_at_any_depth(void **state)
         for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++) {
             const uint64_t n = lengths[l];
             memset(bytes, 0xA5, 4 * MIB);
-            assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 33, n, depths[d], &moved),
-                             0);
+            assert_int_equal(move(rig.fd, HIPIO_READ, bytes, 33, n, depths[d], &moved), 0);
             assert_int_equal(moved, n);
             assert_int_equal(pattern_check(bytes, SEED, 33, n), n);
             assert_int_equal(bytes[n], 0xA5);
             pattern_fill(bytes, SEED + 1, 0, n);
-            assert_int_equal(hipio_uring_move(rig.fd, HIPIO_WRITE, bytes, 33, n, depths[d], &moved),
-                             0);
+            assert_int_equal(move(rig.fd, HIPIO_WRITE, bytes, 33, n, depths[d], &moved), 0);
             assert_int_equal(moved, n);
             memset(bytes, 0, n);
             assert_int_equal(pread(rig.fd, bytes, n, 33), n);
@@ -131,10 +97,10 @@ static void stops_at_the_end_of_the_file(void **state)
     if (!is_there())
         exit(77);
     rig_open(&rig, RIG_READ_WRITE, SEED, 2 * HIPIO_URING_BLOCK + 10);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, 4 * MIB, 16, &moved), 0);
+    assert_int_equal(move(rig.fd, HIPIO_READ, bytes, 0, 4 * MIB, 16, &moved), 0);
     assert_int_equal(moved, 2 * HIPIO_URING_BLOCK + 10);
     assert_int_equal(pattern_check(bytes, SEED, 0, moved), moved);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, MIB, MIB, 16, &moved), 0);
+    assert_int_equal(move(rig.fd, HIPIO_READ, bytes, MIB, MIB, 16, &moved), 0);
     assert_int_equal(moved, 0);
     rig_close(&rig);
     free(bytes);
@@ -151,19 +117,18 @@ static void reports_errors_with_what_moved(void **state)
     if (!is_there())
         exit(77);
     rig_open(&rig, RIG_READ_WRITE, SEED, 0);
-    assert_int_equal(hipio_uring_move(-1, HIPIO_WRITE, bytes, 0, MIB, 4, &moved), -EBADF);
+    assert_int_equal(move(-1, HIPIO_WRITE, bytes, 0, MIB, 4, &moved), -EBADF);
     assert_int_equal(moved, 0);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_WRITE, (void *)4096, 0, MIB, 4, &moved),
-                     -EFAULT);
+    assert_int_equal(move(rig.fd, HIPIO_WRITE, (void *)4096, 0, MIB, 4, &moved), -EFAULT);
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_WRITE, bytes, 0, 3 * MIB, 4, &moved), -EFBIG);
+    assert_int_equal(move(rig.fd, HIPIO_WRITE, bytes, 0, 3 * MIB, 4, &moved), -EFBIG);
     assert_int_equal(moved, MIB);
     rig_close(&rig);
     free(bytes);
 }
 
-/* A request reads and writes right, with one notice, whatever io_uring says. */
+/* R87: a request reads and writes right, with one notice, whatever io_uring says. */
 static void works_without(const char *reason)
 {
     unsigned char *bytes = aligned_alloc(4096, LENGTH);
@@ -193,21 +158,21 @@ static void works_without(const char *reason)
 static void does_without_when_it_is_forbidden(void **state)
 {
     (void)state;
-    deny(SYS_io_uring_setup, EPERM);
+    deny_call(SYS_io_uring_setup, EPERM);
     works_without(strerror(EPERM));
 }
 
 static void does_without_when_there_is_none(void **state)
 {
     (void)state;
-    deny(SYS_io_uring_setup, ENOSYS);
+    deny_call(SYS_io_uring_setup, ENOSYS);
     works_without(strerror(ENOSYS));
 }
 
 static void says_what_memory_is_missing(void **state)
 {
     (void)state;
-    deny(SYS_io_uring_setup, ENOMEM);
+    deny_call(SYS_io_uring_setup, ENOMEM);
     works_without("ulimit -l");
 }
 
@@ -216,7 +181,7 @@ static void does_without_once_it_is_forbidden(void **state)
     (void)state;
     if (!is_there())
         exit(77);
-    deny(SYS_io_uring_enter, EPERM);
+    deny_call(SYS_io_uring_enter, EPERM);
     works_without(strerror(EPERM));
 }
 
@@ -231,12 +196,12 @@ static void survives_a_late_ban(void **state)
     if (!is_there())
         exit(77);
     rig_open(&rig, RIG_READ_WRITE, SEED, LENGTH);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), 0);
+    assert_int_equal(move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), 0);
     assert_int_equal(moved, LENGTH);
-    deny(SYS_io_uring_enter, EPERM);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), 0);
+    deny_call(SYS_io_uring_enter, EPERM);
+    assert_int_equal(move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), 0);
     assert_true(moved < LENGTH);
-    assert_int_equal(hipio_uring_move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), -ENOTSUP);
+    assert_int_equal(move(rig.fd, HIPIO_READ, bytes, 0, LENGTH, 8, &moved), -ENOTSUP);
     rig_close(&rig);
     free(bytes);
 }
@@ -247,8 +212,8 @@ static void *move_much(void *rig)
     uint64_t moved;
 
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(hipio_uring_move(((struct rig *)rig)->fd, HIPIO_READ, bytes, 7, 2 * MIB,
-                                          1 + (unsigned)i % 5, &moved),
+        assert_int_equal(move(((struct rig *)rig)->fd, HIPIO_READ, bytes, 7, 2 * MIB,
+                              1 + (unsigned)i % 5, &moved),
                          0);
         assert_int_equal(pattern_check(bytes, SEED, 7, moved), 2 * MIB);
     }
