@@ -5,6 +5,7 @@
 #include "lanes.h"
 #include "engine.h"
 #include "mapping.h"
+#include "storage/storage.h"
 #include "swap.h"
 #include <errno.h>
 #include <sched.h>
@@ -335,7 +336,10 @@ void hipio_lanes_plan_storage(const struct hipio_part *part, bool staged, struct
     struct hipio_plan_facts facts = gather_facts(part, staged);
     int64_t low = 0;
 
-    facts.mappable = facts.mapping != HIPIO_OFF && hipio_mapping_allows(file, facts.op);
+    facts.direct = hipio_storage_is_direct(file);
+    facts.mappable = facts.mapping != HIPIO_OFF &&
+                     hipio_storage_for(file, true) == &hipio_storage_mapped &&
+                     hipio_mapping_allows(file, facts.op);
     if (facts.mappable)
         look_at_file(part, &facts, &low);
     hipio_plan_make(&facts, plan);

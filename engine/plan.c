@@ -4,7 +4,8 @@
  *
  * The numbers come from measurements: a chunk near the L2 cache is twice as fast as one of 16 MiB;
  * the page cache gives about 4 GB/s to a reading thread and scales with threads, while writers of
- * one local file wait for its inode lock and only disturb each other.
+ * one local file wait for its inode lock and only disturb each other. Past the page cache they
+ * share that lock.
  */
 #include "plan.h"
 #include <stdio.h>
@@ -32,7 +33,7 @@
 #define PIECE_IN_PLACE MIB(4)
 #define CHUNK_MAX MIB(1024)
 #define READ_LANES 8u
-#define MAPPED_WRITE_LANES 8u
+#define FREE_WRITE_LANES 8u /* writers that don't wait for each other */
 #define SHARED_WRITE_LANES 4u
 
 static uint64_t min64(uint64_t a, uint64_t b)
@@ -123,12 +124,13 @@ static unsigned automatic_lanes(const struct hipio_plan_facts *facts, bool mappe
         *reason = "one core";
         return 1;
     }
-    if (facts->op == HIPIO_WRITE && !facts->shared && !mapped) {
+    const bool free_writers = mapped || facts->direct;
+    if (facts->op == HIPIO_WRITE && !facts->shared && !free_writers) {
         *reason = "writers of a local file wait for each other";
         return 1;
     }
     *reason = "share of the cores";
-    const unsigned writers = mapped ? MAPPED_WRITE_LANES : SHARED_WRITE_LANES;
+    const unsigned writers = free_writers ? FREE_WRITE_LANES : SHARED_WRITE_LANES;
     return (unsigned)min64(facts->cores, facts->op == HIPIO_WRITE ? writers : READ_LANES);
 }
 

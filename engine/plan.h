@@ -30,6 +30,7 @@ struct hipio_plan_facts {
     uint64_t run;        /* bytes of a typical contiguous range of the file */
     unsigned neighbours; /* other processes that probably use the file at the same time */
     bool in_memory;      /* the file system has no disk */
+    bool direct;         /* past the page cache (hipio_storage_is_direct) */
 };
 
 struct hipio_plan {

@@ -49,8 +49,7 @@ static struct ways find_ways(struct hipio_file *file, enum hipio_op op)
     if (hipio_direct_open(file, &direct) < 0)
         return ways;
     ways.plain = direct->plain;
-    if (settings->direct == HIPIO_FORCE ||
-        (settings->direct == HIPIO_AUTO && hipio_file_is_direct(file)))
+    if (hipio_storage_is_direct(file))
         ways.direct = direct->fd;
     ways.rule = (struct hipio_split_rule){direct->offset_align, direct->memory_align, 1};
     /* Its only descriptor, whatever the setting says: better some transfers than none. */

@@ -12,3 +12,10 @@ const struct hipio_storage *hipio_storage_for(const struct hipio_file *file, boo
         return &hipio_storage_direct;
     return mapped ? &hipio_storage_mapped : &hipio_storage_buffered;
 }
+
+bool hipio_storage_is_direct(const struct hipio_file *file)
+{
+    const uint64_t direct = hipio_file_tunables(file)->direct;
+
+    return direct == HIPIO_FORCE || (direct == HIPIO_AUTO && hipio_file_is_direct(file));
+}

@@ -40,3 +40,6 @@ extern const struct hipio_storage hipio_storage_window;
 /* Which one serves this file; `mapped`: as plan.h says. A file that was opened with O_DIRECT, or
  * whose settings ask for it or for io_uring, is served by `direct` in any case. */
 const struct hipio_storage *hipio_storage_for(const struct hipio_file *file, bool mapped);
+
+/* Does `direct` carry what is aligned past the page cache for this file, if O_DIRECT can be had? */
+bool hipio_storage_is_direct(const struct hipio_file *file);

@@ -2,6 +2,8 @@
 /*
  * Storage, direct: the same bytes as through the page cache, at every alignment, and no other byte.
  */
+#include "lanes.h"
+#include "mapping.h"
 #include "pattern.h"
 #include "rig.h"
 #include "run_check.h"
@@ -10,6 +12,7 @@
 #include "storage/storage.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -303,6 +306,45 @@ static void is_chosen_when_it_is_asked_for(void **state)
     rig_close(&rig);
 }
 
+/* The plan is for the storage that carries it out: no mapping where none is used, and as many lanes
+ * as that storage can do with. */
+static void is_planned_for(void **state)
+{
+    static const struct {
+        const char *direct, *uring, *mapping;
+        bool mapped, many;
+    } rows[] = {
+        {"auto", "auto", "force", true, true},   {"force", "auto", "force", false, true},
+        {"force", "off", "auto", false, true},   {"auto", "force", "force", false, false},
+        {"auto", "force", "auto", false, false}, {"off", "auto", "off", false, false},
+    };
+    struct hipio_layout *run = rig_run(0, 64 * MIB);
+    struct rig rig;
+    cpu_set_t cores;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof cores, &cores), 0);
+    if (CPU_COUNT(&cores) < 2)
+        skip();
+    rig_open(&rig, RIG_READ_WRITE, FILE_SEED, 4096);
+    assert_int_equal(ftruncate(rig.fd, 64 * (off_t)MIB), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct hipio_plan plan;
+        rig_set(&rig, "direct", rows[i].direct);
+        rig_set(&rig, "uring", rows[i].uring);
+        rig_set(&rig, "mapping", rows[i].mapping);
+        struct hipio_request request = rig_request(&rig, HIPIO_WRITE, NULL, &rig_host, run, run);
+        const struct hipio_part part = {.request = &request, .length = request.length};
+        hipio_lanes_plan_storage(&part, true, &plan);
+        print_message("row %zu: %u lanes\n", i, plan.lanes);
+        assert_int_equal(plan.mapped,
+                         rows[i].mapped && hipio_mapping_allows(rig.file, HIPIO_WRITE));
+        assert_int_equal(plan.lanes > 1, rows[i].many && plan.mapped == rows[i].mapped);
+    }
+    hipio_layout_release(run);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +356,7 @@ int main(void)
         cmocka_unit_test(serves_files_that_are_direct),
         cmocka_unit_test(reports_errors),
         cmocka_unit_test(is_chosen_when_it_is_asked_for),
+        cmocka_unit_test(is_planned_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
