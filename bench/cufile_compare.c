@@ -8,7 +8,9 @@
  *
  * Prints a Markdown table: medians in GB/s, and in brackets the ratio to the first row of the same
  * memory. "cached": the file is in the page cache. "cold": it is not. "write": returns when the
- * engine does. "to disk": with fdatasync. Ways take turns, repetition by repetition.
+ * engine does. "to disk": with fdatasync. "CPU": seconds of all cores for a GB, over all columns.
+ * "by": how the bytes went, as the engine's counters say. Ways take turns, repetition by
+ * repetition.
  */
 #include "backend.h"
 #include "device/device.h"
@@ -25,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,9 +41,13 @@ static const struct way {
     {GPU_DEVICE, "staged, as it comes", "cufile=off"},
     {GPU_DEVICE, "staged, page cache", "cufile=off mapping=off"},
     {GPU_DEVICE, "staged, O_DIRECT", "cufile=off direct=force uring=off"},
-    {GPU_DEVICE, "staged, O_DIRECT, io_uring", "cufile=off direct=force queue_depth=16"},
+    {GPU_DEVICE, "staged, O_DIRECT, io_uring", "cufile=off direct=force uring_registered=off"},
+    {GPU_DEVICE, "the same, registered", "cufile=off direct=force"},
     {GPU_DEVICE, "staged, O_DIRECT, io_uring, chunks of 4M",
-     "cufile=off direct=force queue_depth=16 chunk_size=4M"},
+     "cufile=off direct=force uring_registered=off chunk_size=4M"},
+    {GPU_DEVICE, "the same, registered", "cufile=off direct=force chunk_size=4M"},
+    {GPU_DEVICE, "staged, page cache, io_uring", "cufile=off uring=force uring_registered=off"},
+    {GPU_DEVICE, "the same, registered", "cufile=off uring=force uring_registered=force"},
     {GPU_DEVICE, "cuFile, 1 call at a time", "cufile=force lanes=1"},
     {GPU_DEVICE, "cuFile, 4 calls", "cufile=force lanes=4"},
     {GPU_DEVICE, "cuFile, 8 calls", "cufile=force lanes=8"},
@@ -56,9 +63,20 @@ static const struct way {
 
 enum column { READ_CACHED, READ_COLD, WRITE, WRITE_TO_DISK, COLUMNS };
 
+/* Bytes that went by something: the sum of the engine's counters for it. */
+enum by { BY_CUFILE, BY_MAPPING, BY_DIRECT, BY_URING, BY_REGISTERED, BYS };
+
+static const char *const by_names[BYS] = {"cuFile", "mapping", "O_DIRECT", "io_uring",
+                                          "registered"};
+
+struct bys {
+    uint64_t bytes[BYS];
+};
+
 struct results {
     double seconds[WAYS][COLUMNS][TIMES_MAX];
-    uint64_t cufile[WAYS]; /* bytes that cuFile moved */
+    double cpu[WAYS]; /* seconds */
+    struct bys by[WAYS];
     char failure[WAYS][200];
 };
 
@@ -106,6 +124,18 @@ static uint64_t cufile_bytes(void)
     return bytes;
 }
 
+static struct bys count_bys(void)
+{
+    return (struct bys){{
+        [BY_CUFILE] = cufile_bytes(),
+        [BY_MAPPING] =
+            hipio_stats_get(HIPIO_COUNT_mapped_read) + hipio_stats_get(HIPIO_COUNT_mapped_written),
+        [BY_DIRECT] = hipio_stats_get(HIPIO_COUNT_direct_bytes),
+        [BY_URING] = hipio_stats_get(HIPIO_COUNT_uring_bytes),
+        [BY_REGISTERED] = hipio_stats_get(HIPIO_COUNT_registered_bytes),
+    }};
+}
+
 /* Brings the file into the state that the column is about. */
 static void prepare(int fd, enum column column, uint64_t size)
 {
@@ -124,11 +154,25 @@ static void prepare(int fd, enum column column, uint64_t size)
         fdatasync(fd);
 }
 
-static double run(struct hipio_file *file, int fd, void *memory, enum column column,
-                  const struct options *options, struct hipio_request *request)
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+struct cost {
+    double seconds;
+    double cpu;
+};
+
+static struct cost run(struct hipio_file *file, int fd, void *memory, enum column column,
+                       const struct options *options, struct hipio_request *request)
 {
     struct hipio_layout *layout;
-    double start;
+    struct cost cost;
 
     hipio_layout_run(0, options->size, &layout);
     *request = (struct hipio_request){
@@ -141,13 +185,13 @@ static double run(struct hipio_file *file, int fd, void *memory, enum column col
     };
     hipio_device_classify(memory, &request->memory);
     prepare(fd, column, options->size);
-    start = now();
+    cost = (struct cost){now(), cpu_seconds()};
     hipio_request_run(request);
     if (column == WRITE_TO_DISK)
         fdatasync(fd);
-    const double seconds = now() - start;
+    cost = (struct cost){now() - cost.seconds, cpu_seconds() - cost.cpu};
     hipio_layout_release(layout);
-    return seconds;
+    return cost;
 }
 
 /* One way, all columns, once. */
@@ -160,7 +204,7 @@ static void measure(size_t index, int turn, int fd, void *memory, const struct o
     /* The first round is for the warmth of everything. */
     const bool counted = turn >= 0;
     const int time = counted ? turn : 0;
-    const uint64_t before = cufile_bytes();
+    const struct bys before = count_bys();
 
     if (results->failure[index][0])
         return;
@@ -172,13 +216,16 @@ static void measure(size_t index, int turn, int fd, void *memory, const struct o
         return;
     }
     for (int column = 0; column < COLUMNS; column++) {
-        results->seconds[index][column][time] = run(file, fd, memory, column, options, &request);
+        const struct cost cost = run(file, fd, memory, (enum column)column, options, &request);
+        results->seconds[index][column][time] = cost.seconds;
+        results->cpu[index] += counted ? cost.cpu : 0;
         if (request.status < 0 || request.done != options->size)
             snprintf(results->failure[index], sizeof results->failure[index], "%.190s",
                      request.status < 0 ? request.text : "short transfer");
     }
-    if (counted)
-        results->cufile[index] += cufile_bytes() - before;
+    const struct bys after = count_bys();
+    for (int by = 0; counted && by < BYS; by++)
+        results->by[index].bytes[by] += after.bytes[by] - before.bytes[by];
     hipio_file_destroy(file);
 }
 
@@ -199,24 +246,34 @@ static double median_rate(const struct results *results, size_t way, int column,
     return (double)options->size / sorted[options->times / 2] / 1e9;
 }
 
+static void print_by(const struct bys *bys, double all)
+{
+    const char *separator = "";
+
+    for (int by = 0; by < BYS; by++)
+        if (bys->bytes[by] > 0) {
+            printf("%s %s %.0f %%", separator, by_names[by], 100 * (double)bys->bytes[by] / all);
+            separator = ",";
+        }
+    printf(" |\n");
+}
+
 static void print_way(const struct results *results, size_t way, size_t base,
                       const struct options *options)
 {
+    const double all = (double)options->size * COLUMNS * options->times;
+
     printf("| %s memory | %s |", gpu_kind_name(ways[way].memory), ways[way].name);
     if (results->failure[way][0]) {
-        printf(" failed: %s | | | |\n", results->failure[way]);
+        printf(" failed: %s | | | | | |\n", results->failure[way]);
         return;
     }
     for (int column = 0; column < COLUMNS; column++) {
         const double rate = median_rate(results, way, column, options);
         printf(" %.2f (%.2f) |", rate, rate / median_rate(results, base, column, options));
     }
-    if (strncmp(ways[way].settings, "cufile=force", 12) == 0)
-        printf(" %.0f %% by cuFile |\n",
-               100.0 * (double)results->cufile[way] /
-                   (double)((uint64_t)(COLUMNS * options->times) * options->size));
-    else
-        printf(" |\n");
+    printf(" %.3f |", results->cpu[way] / all * 1e9);
+    print_by(&results->by[way], all);
 }
 
 static void print(const struct results *results, const struct options *options)
@@ -225,8 +282,8 @@ static void print(const struct results *results, const struct options *options)
 
     printf("%s, %s; %llu bytes, medians of %d, GB/s (ratio to the first row)\n\n", gpu_name(),
            gpu_runtime(), (unsigned long long)options->size, options->times);
-    printf("| memory | way | read cached | read cold | write | write to disk | |\n");
-    printf("| --- | --- | --- | --- | --- | --- | --- |\n");
+    printf("| memory | way | read cached | read cold | write | write to disk | CPU | by |\n");
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < WAYS; i++) {
         if (i > 0 && ways[i].memory != ways[base].memory)
             base = i;
