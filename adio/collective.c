@@ -6,6 +6,7 @@
  */
 #include "collective.h"
 #include "agree.h"
+#include "begun.h"
 #include "engine/stats.h"
 #include "engine/status.h"
 #include "exchange.h"
@@ -13,6 +14,7 @@
 #include "mpierr.h"
 #include "staged.h"
 #include "view.h"
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
@@ -100,6 +102,13 @@ static void gather_facts(struct hipio_access *access, const struct hipio_memory 
         facts->independent = 1;
 }
 
+/* Whether there is memory for it must be known before the ranks agree. */
+static int prepare_background(struct hipio_driven *driven)
+{
+    driven->begun = hipio_begun_create();
+    return driven->begun ? 0 : hipio_status_set(-ENOMEM, "no memory for a split collective");
+}
+
 /* Fills the access and this rank's facts; returns its MPI code. */
 static int prepare(struct hipio_driven *driven, const struct hipio_call *call,
                    struct hipio_access *access, struct facts *facts)
@@ -118,6 +127,8 @@ static int prepare(struct hipio_driven *driven, const struct hipio_call *call,
     rc = hipio_call_memory(call, &memory);
     if (rc == 0)
         rc = hipio_access_prepare(driven, call, &memory, access);
+    if (rc == 0 && driven->beginning)
+        rc = prepare_background(driven);
     if (rc) {
         code = hipio_access_code(access, rc, NULL);
         facts->error = hipio_mpierr_class_of(code);
@@ -127,17 +138,53 @@ static int prepare(struct hipio_driven *driven, const struct hipio_call *call,
     return MPI_SUCCESS;
 }
 
+/* ROMIO's own collective keeps its lock, as everywhere. */
 static int run_lower(struct hipio_access *access)
 {
+    hipio_host_take_back();
+    hipio_access_grow(access);
     int code = hipio_call_lower_collective(access->driven, &access->call);
-
+    hipio_host_let_go();
     hipio_stats_add(HIPIO_COUNT_host_passed, 1);
     access->request.done = access->bytes;
     return code;
 }
 
+static int run_staged(struct hipio_access *access, const struct facts *all)
+{
+    hipio_host_take_back();
+    hipio_access_grow(access);
+    int code = hipio_staged_move(access, all->rounds, all->size);
+    hipio_host_let_go();
+    return code;
+}
+
+/* ROMIO opens the file. That it can't is told where the file is used. */
+static void open_deferred(struct hipio_access *access)
+{
+    hipio_host_take_back();
+    hipio_driver_file(access->driven, &access->request.file);
+    hipio_host_let_go();
+}
+
+/* This rank's own blocks. What a split collective begins with them goes on in the background;
+ * atomic mode would hold a lock of the file meanwhile. */
+static int run_alone(struct hipio_access *access, bool *begun)
+{
+    struct hipio_driven *driven = access->driven;
+
+    if (!driven->fd->is_open)
+        open_deferred(access);
+    *begun = driven->beginning && !driven->fd->atomicity;
+    if (!*begun)
+        return hipio_access_run(access);
+    hipio_access_advance(access, access->bytes);
+    hipio_begun_start(driven->begun, access);
+    return MPI_SUCCESS;
+}
+
 /* Through aggregators, if that is of use. */
-static int run_exchange(struct hipio_access *access, const struct facts *all)
+static int run_exchange(struct hipio_access *access, const struct facts *all, bool *begun)
 {
     const struct hipio_exchange_terms terms = {-all->room, all->align, all->least};
     enum hipio_exchange_verdict verdict;
@@ -145,32 +192,47 @@ static int run_exchange(struct hipio_access *access, const struct facts *all)
 
     if (verdict == HIPIO_EXCHANGE_POSSIBLE)
         return hipio_exchange_move(access);
-    return verdict == HIPIO_EXCHANGE_NEEDLESS ? hipio_access_run(access) : code;
+    return verdict == HIPIO_EXCHANGE_NEEDLESS ? run_alone(access, begun) : code;
 }
 
-/* What all ranks do, decided from what all ranks know. */
-static int run(struct hipio_access *access, const struct facts *all)
+/* What all ranks do, decided from what all ranks know. *begun: the end is still to come, on all
+ * alike. */
+static int run(struct hipio_access *access, const struct facts *all, bool *begun)
 {
     bool past_end = access->call.op == HIPIO_READ && all->size >= 0 && all->end > all->size;
     int code;
 
-    if (!all->ours && !past_end) {
-        hipio_access_grow(access);
+    if (!all->ours && !past_end)
         return run_lower(access);
-    }
-    if (all->independent) {
-        code = hipio_access_run(access);
-    } else if (all->staged && !all->unaligned) {
-        hipio_access_grow(access);
-        code = hipio_staged_move(access, all->rounds, all->size);
-    } else if (all->exchange) {
-        code = run_exchange(access, all);
-    } else {
-        code = hipio_access_run(access);
-    }
-    if (code == MPI_SUCCESS)
+    if (all->independent)
+        code = run_alone(access, begun);
+    else if (all->staged && !all->unaligned)
+        code = run_staged(access, all);
+    else if (all->exchange)
+        code = run_exchange(access, all, begun);
+    else
+        code = run_alone(access, begun);
+    if (code == MPI_SUCCESS && !*begun)
         hipio_access_advance(access, access->request.done);
     return code;
+}
+
+/* The ranks' agreement, the work, and the agreement on how it went. ROMIO's lock is not held. */
+static int move_together(struct hipio_access *access, int own, struct facts *all, bool *begun)
+{
+    struct hipio_driven *driven = access->driven;
+    int rc = hipio_agree_max(driven->fd->comm, (long long *)all, FACTS);
+
+    if (own != MPI_SUCCESS)
+        return own;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (all->error != MPI_SUCCESS)
+        return hipio_mpierr_code(MPI_ERR_OTHER,
+                                 "collective access: another rank's arguments or buffer were "
+                                 "refused, so nothing was moved; its own error says why");
+    rc = run(access, all, begun);
+    return *begun ? rc : hipio_agree_end(driven->fd->comm, rc, driven->fd->filename);
 }
 
 void hipio_collective_move(hipio_romio_fd fd, const struct hipio_call *call, MPI_Status *status,
@@ -180,24 +242,21 @@ void hipio_collective_move(hipio_romio_fd fd, const struct hipio_call *call, MPI
     struct hipio_access access;
     struct facts all;
     long long pointer = fd->fp_ind;
+    bool begun = false;
     int own = prepare(driven, call, &access, &all);
-    int rc = hipio_agree_max(fd->comm, (long long *)&all, FACTS);
 
-    if (own != MPI_SUCCESS)
-        *error = own;
-    else if (rc != MPI_SUCCESS)
-        *error = rc;
-    else if (all.error != MPI_SUCCESS)
-        *error = hipio_mpierr_code(MPI_ERR_OTHER,
-                                   "collective access: another rank's arguments or buffer were "
-                                   "refused, so nothing was moved; its own error says why");
-    else
-        *error = hipio_agree_end(fd->comm, run(&access, &all), fd->filename);
+    hipio_host_let_go();
+    *error = move_together(&access, own, &all, &begun);
+    hipio_host_take_back();
     /* Where some rank failed, all stay where they were, so that they can try again together. */
-    if (*error == MPI_SUCCESS)
-        hipio_mpierr_set_bytes(status, access.request.done);
-    else
+    if (*error != MPI_SUCCESS)
         fd->fp_ind = pointer;
+    else if (!begun)
+        hipio_mpierr_set_bytes(status, access.request.done);
+    if (driven->beginning && !begun) {
+        hipio_begun_destroy(driven->begun);
+        driven->begun = NULL;
+    }
     hipio_view_touch(driven);
     hipio_access_release(&access);
 }

@@ -4,6 +4,7 @@
  * ROMIO's own.
  */
 #include "driver.h"
+#include "begun.h"
 #include "collective.h"
 #include "engine/log.h"
 #include "engine/status.h"
@@ -234,6 +235,7 @@ int hipio_driver_attach(hipio_romio_fd fd, void *handle, const struct hipio_tuna
 void hipio_driver_detach(struct hipio_driven *driven)
 {
     hipio_host_requests_drain(driven->handle);
+    hipio_begun_destroy(driven->begun);
     hipio_exchange_room_destroy(driven->exchange);
     hipio_file_destroy(driven->file);
     hipio_driver_view_changed(driven);

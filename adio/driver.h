@@ -10,6 +10,7 @@
 
 struct hipio_layout;
 struct hipio_exchange_room;
+struct hipio_begun;
 
 struct hipio_driven {
     hipio_romio_fd fd;
@@ -32,6 +33,8 @@ struct hipio_driven {
     int cb_buffer_size;   /* what io_buf was allocated for */
     int cb_nodes;         /* length of ROMIO's list of aggregators */
     struct hipio_exchange_room *exchange; /* NULL until the first exchange */
+    bool beginning;            /* the call under way is the begin of a split collective */
+    struct hipio_begun *begun; /* what such a begin has started; NULL: nothing */
 };
 
 /*

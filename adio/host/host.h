@@ -20,6 +20,14 @@ struct hipio_host_romio {
 const struct hipio_host_romio *hipio_host_romio(void);
 
 /*
+ * At MPI_THREAD_MULTIPLE, ROMIO holds one lock of the process during each of its calls, so also
+ * while the driver's functions run. Whoever waits for other ranks there must let go of it: they may
+ * be waiting for a rank of which another thread has it. Between the two, ROMIO is not called.
+ */
+void hipio_host_let_go(void);
+void hipio_host_take_back(void);
+
+/*
  * A background operation behind an MPI request. The request's errors reach the file's error
  * handler. `test` is called from MPI's progress; it must not block nor call MPI. When it has
  * returned true, `finish` is called once, gives the bytes moved and the MPI error code, and frees

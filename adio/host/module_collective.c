@@ -11,6 +11,7 @@
 
 #include "module.h"
 
+#include "begun.h"
 #include "engine/status.h"
 #include "hints.h"
 #include "mpierr.h"
@@ -87,15 +88,36 @@ static int leave(ompi_file_t *handle, const struct access *access, int rc)
     return rc;
 }
 
+/* Before the begin of a split collective, which may leave its work to the background. */
+static int enter_begin(const ompi_file_t *handle, bool write, struct access *access)
+{
+    struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
+
+    int rc = enter(handle, write, access);
+    if (rc == MPI_SUCCESS && driven)
+        driven->beginning = access->split_was_free;
+    return rc;
+}
+
 /* A begin that failed has begun nothing: ROMIO would want an end before the next one. */
 static int leave_begin(ompi_file_t *handle, const struct access *access, int rc)
 {
-    const struct hipio_openfile *file = hipio_openfile_of(handle);
+    struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
 
     rc = leave(handle, access, rc);
-    if (rc != MPI_SUCCESS && access->split_was_free && file->driven)
-        file->driven->fd->split_coll_count = 0;
+    if (driven)
+        driven->beginning = false;
+    if (rc != MPI_SUCCESS && access->split_was_free && driven)
+        driven->fd->split_coll_count = 0;
     return rc;
+}
+
+/* Before the end of a split collective: what its begin left to the background must be done. */
+static int complete(const ompi_file_t *handle)
+{
+    struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
+
+    return driven ? hipio_begun_end(driven) : MPI_SUCCESS;
 }
 
 /* A nonblocking collective returns to a rank whatever the others do. */
@@ -197,7 +219,7 @@ static int read_at_all_begin(ompi_file_t *handle, MPI_Offset offset, void *buf, 
 {
     struct access access = {.offset = offset, .count = count, .type = type};
 
-    int rc = enter(handle, false, &access);
+    int rc = enter_begin(handle, false, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -210,7 +232,7 @@ static int write_at_all_begin(ompi_file_t *handle, MPI_Offset offset, const void
 {
     struct access access = {.offset = offset, .count = count, .type = type};
 
-    int rc = enter(handle, true, &access);
+    int rc = enter_begin(handle, true, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -222,7 +244,7 @@ static int read_all_begin(ompi_file_t *handle, void *buf, int count, struct ompi
 {
     struct access access = {.count = count, .type = type};
 
-    int rc = enter(handle, false, &access);
+    int rc = enter_begin(handle, false, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -235,7 +257,7 @@ static int write_all_begin(ompi_file_t *handle, const void *buf, int count,
 {
     struct access access = {.count = count, .type = type};
 
-    int rc = enter(handle, true, &access);
+    int rc = enter_begin(handle, true, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -250,7 +272,7 @@ static int read_ordered_begin(ompi_file_t *handle, void *buf, int count,
 
     int rc = hipio_shared_agree(handle);
     if (rc == MPI_SUCCESS)
-        rc = enter(handle, false, &access);
+        rc = enter_begin(handle, false, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
@@ -265,12 +287,61 @@ static int write_ordered_begin(ompi_file_t *handle, const void *buf, int count,
 
     int rc = hipio_shared_agree(handle);
     if (rc == MPI_SUCCESS)
-        rc = enter(handle, true, &access);
+        rc = enter_begin(handle, true, &access);
     if (rc != MPI_SUCCESS)
         return rc;
     return leave_begin(handle, &access,
                        hipio_module_lower()->io_module_file_write_ordered_begin(
                            handle, buf, access.count, access.type));
+}
+
+/* ROMIO's end follows also where the work has failed, for the next begin's sake. */
+static int read_at_all_end(ompi_file_t *handle, void *buf, ompi_status_public_t *status)
+{
+    int code = complete(handle);
+    int rc = hipio_module_lower()->io_module_file_read_at_all_end(handle, buf, status);
+
+    return code != MPI_SUCCESS ? code : rc;
+}
+
+static int write_at_all_end(ompi_file_t *handle, const void *buf, ompi_status_public_t *status)
+{
+    int code = complete(handle);
+    int rc = hipio_module_lower()->io_module_file_write_at_all_end(handle, buf, status);
+
+    return code != MPI_SUCCESS ? code : rc;
+}
+
+static int read_all_end(ompi_file_t *handle, void *buf, ompi_status_public_t *status)
+{
+    int code = complete(handle);
+    int rc = hipio_module_lower()->io_module_file_read_all_end(handle, buf, status);
+
+    return code != MPI_SUCCESS ? code : rc;
+}
+
+static int write_all_end(ompi_file_t *handle, const void *buf, ompi_status_public_t *status)
+{
+    int code = complete(handle);
+    int rc = hipio_module_lower()->io_module_file_write_all_end(handle, buf, status);
+
+    return code != MPI_SUCCESS ? code : rc;
+}
+
+static int read_ordered_end(ompi_file_t *handle, void *buf, ompi_status_public_t *status)
+{
+    int code = complete(handle);
+    int rc = hipio_module_lower()->io_module_file_read_ordered_end(handle, buf, status);
+
+    return code != MPI_SUCCESS ? code : rc;
+}
+
+static int write_ordered_end(ompi_file_t *handle, const void *buf, ompi_status_public_t *status)
+{
+    int code = complete(handle);
+    int rc = hipio_module_lower()->io_module_file_write_ordered_end(handle, buf, status);
+
+    return code != MPI_SUCCESS ? code : rc;
 }
 
 /*
@@ -381,11 +452,17 @@ void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module)
     module->io_module_file_read_ordered = read_ordered;
     module->io_module_file_write_ordered = write_ordered;
     module->io_module_file_read_at_all_begin = read_at_all_begin;
+    module->io_module_file_read_at_all_end = read_at_all_end;
     module->io_module_file_write_at_all_begin = write_at_all_begin;
+    module->io_module_file_write_at_all_end = write_at_all_end;
     module->io_module_file_read_all_begin = read_all_begin;
+    module->io_module_file_read_all_end = read_all_end;
     module->io_module_file_write_all_begin = write_all_begin;
+    module->io_module_file_write_all_end = write_all_end;
     module->io_module_file_read_ordered_begin = read_ordered_begin;
+    module->io_module_file_read_ordered_end = read_ordered_end;
     module->io_module_file_write_ordered_begin = write_ordered_begin;
+    module->io_module_file_write_ordered_end = write_ordered_end;
     module->io_module_file_iread_at_all = iread_at_all;
     module->io_module_file_iwrite_at_all = iwrite_at_all;
     module->io_module_file_iread_all = iread_all;

@@ -3,6 +3,7 @@
 #include "proof.h"
 
 #include "engine/device/device.h"
+#include "opal/threads/mutex.h"
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -47,11 +48,24 @@ static struct {
     void *library;
     const struct hipio_romio_fns *table[TABLES];
     struct hipio_host_romio functions;
+    opal_mutex_t *mutex; /* of ROMIO's module; NULL: not known */
 } proof = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 const struct hipio_host_romio *hipio_host_romio(void)
 {
     return &proof.functions;
+}
+
+void hipio_host_let_go(void)
+{
+    if (proof.mutex)
+        OPAL_THREAD_UNLOCK(proof.mutex);
+}
+
+void hipio_host_take_back(void)
+{
+    if (proof.mutex)
+        OPAL_THREAD_LOCK(proof.mutex);
 }
 
 static bool prove_version(const mca_base_component_t *romio)
@@ -134,8 +148,22 @@ static bool find_function(const char *name, void *function)
     return true;
 }
 
+/* Where the lock is not what it should be, it is left alone, and ROMIO's deadlock of two threads
+ * stays. */
+static void find_mutex(void)
+{
+    const ElfW(Sym) *symbol = NULL;
+    opal_mutex_t *mutex = dlsym(proof.library, "mca_io_romio321_mutex");
+    Dl_info where;
+
+    if (mutex && dladdr1(mutex, &where, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+        symbol->st_size == sizeof *mutex)
+        proof.mutex = mutex;
+}
+
 static bool find_functions(void)
 {
+    find_mutex();
     return find_function("ADIO_ImmediateOpen", &proof.functions.immediate_open) &&
            find_function("ADIO_Get_shared_fp", &proof.functions.get_shared_pointer);
 }
@@ -168,6 +196,7 @@ void hipio_proof_close(void)
     if (proof.library)
         dlclose(proof.library);
     proof.library = NULL;
+    proof.mutex = NULL;
     proof.done = false;
 }
 

@@ -12,7 +12,8 @@
 
 static struct {
     int rank, ranks, repeat;
-    bool romio, gpu;
+    bool romio, gpu, threads;
+    bool tools; /* MPI's tool interface is started */
     const char *name;
     int failures;
 } run;
@@ -35,6 +36,35 @@ int case_repeat(int normal)
 bool case_hipio(void)
 {
     return !run.romio;
+}
+
+/* Starting MPI's tool interface takes long, for it loads every component that there is. */
+static bool tools(void)
+{
+    int provided;
+
+    if (!run.tools)
+        run.tools = MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS;
+    return run.tools;
+}
+
+int64_t case_counter(const char *name)
+{
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+    unsigned long long value = 0;
+    int index, count;
+    char full[128];
+
+    snprintf(full, sizeof full, "io_hipio_%s", name);
+    if (!tools() || MPI_T_pvar_get_index(full, MPI_T_PVAR_CLASS_LEVEL, &index) != MPI_SUCCESS)
+        return -1;
+    MPI_T_pvar_session_create(&session);
+    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+    MPI_T_pvar_read(session, handle, &value);
+    MPI_T_pvar_handle_free(session, &handle);
+    MPI_T_pvar_session_free(&session);
+    return (int64_t)value;
 }
 
 int case_kinds(void)
@@ -199,6 +229,8 @@ static void parse(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--romio") == 0)
             run.romio = true;
+        else if (strcmp(argv[i], "--threads") == 0)
+            run.threads = true;
         else if (strcmp(argv[i], "--repeat") == 0 && i + 1 < argc)
             run.repeat = atoi(argv[++i]);
     }
@@ -221,6 +253,17 @@ static void check_library(void)
     MPI_Abort(MPI_COMM_WORLD, 99);
 }
 
+static void start_mpi(int argc, char **argv)
+{
+    int wanted = run.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, provided;
+
+    MPI_Init_thread(&argc, &argv, wanted, &provided);
+    if (provided >= wanted)
+        return;
+    fprintf(stderr, "test: this MPI library has no MPI_THREAD_MULTIPLE\n");
+    MPI_Abort(MPI_COMM_WORLD, 99);
+}
+
 int cases_main(int argc, char **argv, const struct test_case *list, size_t count)
 {
     int failed = 0, ran = 0;
@@ -228,9 +271,7 @@ int cases_main(int argc, char **argv, const struct test_case *list, size_t count
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     parse(argc, argv);
-    if (!MPI_Initialized(&ran) && !ran)
-        MPI_Init(&argc, &argv);
-    ran = 0;
+    start_mpi(argc, argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &run.ranks);
     watch_start(run.rank);
@@ -249,6 +290,8 @@ int cases_main(int argc, char **argv, const struct test_case *list, size_t count
     if (run.rank == 0)
         printf("cases: %d run on %d ranks, %d failed\n", ran, run.ranks, failed);
     watch_doing("MPI_Finalize");
+    if (run.tools)
+        MPI_T_finalize(); /* it crashes after the other */
     MPI_Finalize();
     if (ran == 0)
         return 77;

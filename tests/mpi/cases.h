@@ -3,11 +3,12 @@
  * Cases: faults that users of other systems met, each as a small program. A file of cases has a
  * table of them and gives it to cases_main.
  *
- *   mpirun -n N PROGRAM [--romio] [--repeat N] [CASE...]
+ *   mpirun -n N PROGRAM [--romio] [--threads] [--repeat N] [CASE...]
  *
  * Without names, all cases run that fit the number of ranks. --romio: no hipio is loaded, memory is
- * host memory, and cases that plain ROMIO fails are left out. --repeat: how often the cases that
- * hunt for a race or take random input do so. Ends with 0, 1 (a check failed), 77 (nothing to run).
+ * host memory, and cases that plain ROMIO fails are left out. --threads: MPI_THREAD_MULTIPLE.
+ * --repeat: how often the cases that hunt for a race or take random input do so. Ends with 0, 1 (a
+ * check failed), 77 (nothing to run).
  */
 #pragma once
 #include "gpu.h"
@@ -38,6 +39,8 @@ int case_ranks(void);
 int case_repeat(int normal);
 /* Is hipio meant to be there? */
 bool case_hipio(void);
+/* A counter of hipio's in this process, as any tool reads it ("requests"); -1: there is none. */
+int64_t case_counter(const char *name);
 /* The kinds of memory that can be tried here: host alone, or all. */
 int case_kinds(void);
 /* Memory that the CPU may touch as any other goes to ROMIO untouched in blocking calls, and meets

@@ -106,31 +106,14 @@ static void large(void)
 
 /* ---- The way that bytes take ---- */
 
-static int64_t counter(const char *name)
-{
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    unsigned long long value = 0;
-    int index, count;
-
-    if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_LEVEL, &index) != MPI_SUCCESS)
-        return -1;
-    MPI_T_pvar_session_create(&session);
-    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
-    MPI_T_pvar_read(session, handle, &value);
-    MPI_T_pvar_handle_free(session, &handle);
-    MPI_T_pvar_session_free(&session);
-    return (int64_t)value;
-}
-
 struct counts {
     int64_t shared, sent, rounds, lower;
 };
 
 static struct counts counts_now(void)
 {
-    return (struct counts){counter("io_hipio_exchange_shared"), counter("io_hipio_exchange_sent"),
-                           counter("io_hipio_exchange_rounds"), counter("io_hipio_host_passed")};
+    return (struct counts){case_counter("exchange_shared"), case_counter("exchange_sent"),
+                           case_counter("exchange_rounds"), case_counter("host_passed")};
 }
 
 /* Writes interleaved or whole blocks with these hints; tells what was counted for it. */
@@ -183,9 +166,7 @@ static void check_way(const char *hints, bool interleaved, int64_t shared, int64
 static void ways(void)
 {
     enum { BYTES = 40 * 8192 };
-    int provided;
 
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     check_way("hipio_collective=exchange", true, BYTES, 0);
     check_way("hipio_collective=exchange,hipio_shared_ranks=1,cb_config_list=*:*", true,
               BYTES / case_ranks(), BYTES - BYTES / case_ranks());
@@ -194,7 +175,6 @@ static void ways(void)
     check_way("romio_cb_write=disable", true, 0, 0);
     check_way("romio_cb_write=automatic", true, 0, 0); /* a local file system */
     check_way("hipio_collective=independent,romio_cb_write=enable", true, 0, 0);
-    MPI_T_finalize();
 }
 
 /* The GPU copies straight to and from what the ranks share; with fastpath=off all is staged, and
@@ -210,14 +190,12 @@ static void straight(void)
         {"hipio_collective=exchange,hipio_shared_ranks=1,cb_config_list=*:*", true, true},
         {"hipio_collective=exchange,hipio_fastpath=off", true, false},
     };
-    int provided;
 
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct buffer buffer = buffer_new(GPU_DEVICE, BYTES);
-        int64_t before = counter("io_hipio_window_bytes");
+        int64_t before = case_counter("window_bytes");
         struct counts got = counted_with(ways[i].hints, true, &buffer);
-        int64_t bytes = counter("io_hipio_window_bytes") - before;
+        int64_t bytes = case_counter("window_bytes") - before;
 
         check(got.shared + got.sent == (ways[i].exchanged ? BYTES : 0), "%s: %lld bytes exchanged",
               ways[i].hints, (long long)(got.shared + got.sent));
@@ -225,7 +203,6 @@ static void straight(void)
               ways[i].hints, (long long)bytes);
         buffer_free(&buffer);
     }
-    MPI_T_finalize();
 }
 
 static const struct test_case cases[] = {

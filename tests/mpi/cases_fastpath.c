@@ -14,31 +14,6 @@
 #define MIB (1024 * KIB)
 #define SEED 11
 
-/* A counter of hipio's in this process, as any tool reads it; -1: there is none. */
-static int64_t counter(const char *wanted)
-{
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    uint64_t value = 0;
-    int index, count, provided;
-    char name[128];
-
-    snprintf(name, sizeof name, "io_hipio_%s", wanted);
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
-        return -1;
-    if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_LEVEL, &index) != MPI_SUCCESS) {
-        MPI_T_finalize();
-        return -1;
-    }
-    MPI_T_pvar_session_create(&session);
-    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
-    MPI_T_pvar_read(session, handle, &value);
-    MPI_T_pvar_handle_free(session, &handle);
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
-    return (int64_t)value;
-}
-
 /* What the counters said when the case began. */
 static struct {
     int64_t fast, staged, fallbacks, given_up, failed;
@@ -46,11 +21,11 @@ static struct {
 
 static void note_counters(void)
 {
-    before.fast = counter("ais_bytes_read") + counter("ais_bytes_written");
-    before.staged = counter("bounce_bytes_read") + counter("bounce_bytes_written");
-    before.fallbacks = counter("fallbacks");
-    before.given_up = counter("given_up");
-    before.failed = counter("failed");
+    before.fast = case_counter("ais_bytes_read") + case_counter("ais_bytes_written");
+    before.staged = case_counter("bounce_bytes_read") + case_counter("bounce_bytes_written");
+    before.fallbacks = case_counter("fallbacks");
+    before.given_up = case_counter("given_up");
+    before.failed = case_counter("failed");
 }
 
 static void check_counter(const char *what, int64_t now, int64_t then, int64_t right)
@@ -61,11 +36,13 @@ static void check_counter(const char *what, int64_t now, int64_t then, int64_t r
 
 static void check_counters(int64_t fast, int64_t staged, int64_t fallbacks)
 {
-    check_counter("bytes by AIS", counter("ais_bytes_read") + counter("ais_bytes_written"),
-                  before.fast, fast);
-    check_counter("bytes staged", counter("bounce_bytes_read") + counter("bounce_bytes_written"),
+    check_counter("bytes by AIS",
+                  case_counter("ais_bytes_read") + case_counter("ais_bytes_written"), before.fast,
+                  fast);
+    check_counter("bytes staged",
+                  case_counter("bounce_bytes_read") + case_counter("bounce_bytes_written"),
                   before.staged, staged);
-    check_counter("fallbacks", counter("fallbacks"), before.fallbacks, fallbacks);
+    check_counter("fallbacks", case_counter("fallbacks"), before.fallbacks, fallbacks);
 }
 
 static int64_t ais_calls(void)
@@ -131,8 +108,8 @@ static void split(void)
         MPI_File file = open_file(NULL);
         note_counters();
         write_and_read(file, bytes, round % 2);
-        check(counter("ais_bytes_written") > 0, "AIS was not used");
-        check_counter("fallbacks", counter("fallbacks"), before.fallbacks, 0);
+        check(case_counter("ais_bytes_written") > 0, "AIS was not used");
+        check_counter("fallbacks", case_counter("fallbacks"), before.fallbacks, 0);
         close_file(file, bytes);
     }
 }
@@ -175,7 +152,7 @@ static void given_up(void)
         note_counters();
         write_and_read(file, 2 * MIB, false);
         check_counters(0, 4 * MIB, 1);
-        check_counter("given up", counter("given_up"), before.given_up, 1);
+        check_counter("given up", case_counter("given_up"), before.given_up, 1);
         check(ais_calls() == calls + 1, "%lld calls, right is 1", (long long)(ais_calls() - calls));
         close_file(file, 2 * MIB);
     }
@@ -232,7 +209,7 @@ static void reported(int class, bool collective)
     if (case_rank() == 1) {
         check_class(code, class, "write");
         check_counters(MIB, 0, 0);
-        check_counter("failed", counter("failed"), before.failed, 1);
+        check_counter("failed", case_counter("failed"), before.failed, 1);
     } else if (!collective) {
         check_ok(code, "write of the others");
         check_counters(2 * MIB, 0, 0);

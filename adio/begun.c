@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Begun: one access that outlives the call that made it. */
+#include "begun.h"
+#include "agree.h"
+#include "mpierr.h"
+#include <stdlib.h>
+
+struct hipio_begun {
+    struct hipio_access access;
+    bool started; /* the engine has the request */
+    int code;     /* of what came before */
+};
+
+struct hipio_begun *hipio_begun_create(void)
+{
+    return calloc(1, sizeof(struct hipio_begun));
+}
+
+void hipio_begun_start(struct hipio_begun *begun, struct hipio_access *access)
+{
+    struct hipio_request *request = &begun->access.request;
+    int rc;
+
+    begun->access = *access;
+    access->memory_layout = access->file_layout = NULL;
+    access->swap = NULL;
+    if (begun->access.bytes == 0)
+        return;
+    rc = hipio_driver_file(begun->access.driven, &request->file);
+    if (rc == 0)
+        rc = hipio_request_start(request);
+    begun->started = rc == 0;
+    begun->code = hipio_access_code(&begun->access, rc, request->text[0] ? request->text : NULL);
+}
+
+/* Until the request is done. */
+static int finish(struct hipio_begun *begun)
+{
+    struct hipio_request *request = &begun->access.request;
+
+    if (begun->started)
+        begun->code = hipio_access_code(&begun->access, hipio_request_wait(request), request->text);
+    begun->started = false;
+    return begun->code;
+}
+
+int hipio_begun_end(struct hipio_driven *driven)
+{
+    struct hipio_begun *begun = driven->begun;
+    int code;
+
+    if (!begun)
+        return MPI_SUCCESS;
+    code = hipio_agree_end(driven->fd->comm, finish(begun), driven->fd->filename);
+    if (code == MPI_SUCCESS)
+        hipio_mpierr_set_bytes(&driven->fd->split_status, begun->access.request.done);
+    driven->begun = NULL;
+    hipio_begun_destroy(begun);
+    return code;
+}
+
+void hipio_begun_destroy(struct hipio_begun *begun)
+{
+    if (!begun)
+        return;
+    finish(begun);
+    hipio_access_release(&begun->access);
+    free(begun);
+}
