@@ -165,6 +165,16 @@ static void set_info(hipio_romio_fd fd, MPI_Info info, int *error)
     }
 }
 
+/* Rank 0 has done it when this returns, on all ranks. */
+static void resize(hipio_romio_fd fd, long long size, int *error)
+{
+    struct hipio_driven *driven = hipio_driver_find(fd);
+
+    hipio_driver_lower(fd)->resize(fd, size, error);
+    if (driven && driven->file)
+        hipio_file_resized(driven->file);
+}
+
 static void lay_over(struct stacked *table, const struct hipio_romio_fns *lower)
 {
     table->lower = lower;
@@ -182,6 +192,7 @@ static void lay_over(struct stacked *table, const struct hipio_romio_fns *lower)
     table->fns.iread_strided_coll = iread_strided;
     table->fns.iwrite_strided_coll = iwrite_strided;
     table->fns.set_info = set_info;
+    table->fns.resize = resize;
 }
 
 /* Our table over `lower`; made at its first use. NULL: more lower tables than ROMIO has. */

@@ -118,6 +118,7 @@ struct hipio_file {
     pthread_mutex_t lock;                  /* guards the lists and `holders` */
     pthread_cond_t idle;                   /* holders has become 0 */
     uint64_t holders;
+    uint64_t resizes; /* atomic */
 };
 
 /* Does the descriptor allow what is wanted of it? 0 or -EBADF. */
@@ -331,6 +332,16 @@ const char *hipio_file_name(const struct hipio_file *file)
 int hipio_file_access(const struct hipio_file *file)
 {
     return file->access;
+}
+
+void hipio_file_resized(struct hipio_file *file)
+{
+    __atomic_fetch_add(&file->resizes, 1, __ATOMIC_ACQ_REL);
+}
+
+uint64_t hipio_file_resizes(const struct hipio_file *file)
+{
+    return __atomic_load_n(&file->resizes, __ATOMIC_ACQUIRE);
 }
 
 int64_t hipio_file_size(const struct hipio_file *file)

@@ -40,6 +40,11 @@ int hipio_file_descriptor(const struct hipio_file *file);
 bool hipio_file_is_direct(const struct hipio_file *file);
 const char *hipio_file_name(const struct hipio_file *file);
 int hipio_file_access(const struct hipio_file *file);
+/* The file has been cut or made longer by an explicit call, on this rank or another
+ * (MPI_File_set_size). */
+void hipio_file_resized(struct hipio_file *file);
+/* How often that was said. */
+uint64_t hipio_file_resizes(const struct hipio_file *file);
 /* Size in bytes now (fstat), or a negative errno. Block devices: their size. */
 int64_t hipio_file_size(const struct hipio_file *file);
 /* The file system's name ("ext4", "tmpfs", "nfs", "lustre", "unknown") and whether other machines

@@ -26,12 +26,14 @@
 #endif
 
 struct mapping {
-    struct hipio_attachment attachment;   /* first */
-    pthread_mutex_t lock;                 /* guards the list and the windows' users */
+    struct hipio_attachment attachment; /* first */
+    pthread_mutex_t lock; /* guards the list, the windows' users, and what is settled */
     struct hipio_mapping_window *windows; /* the last used first */
     unsigned count;
     atomic_int facts; /* see below */
     _Atomic int64_t stamp;
+    int64_t settled;  /* see hipio_mapping_is_settled; -1: no size yet */
+    uint64_t resizes; /* hipio_file_resizes of that time */
 };
 
 enum facts { LOOKED = 1, READABLE = 2, WRITABLE = 4, IN_MEMORY = 8 };
@@ -69,6 +71,7 @@ static struct hipio_attachment *make(void)
     if (!mapping)
         return NULL;
     pthread_mutex_init(&mapping->lock, NULL);
+    mapping->settled = -1;
     mapping->attachment.destroy = destroy;
     return &mapping->attachment;
 }
@@ -141,6 +144,30 @@ bool hipio_mapping_stamp_is_due(struct hipio_file *file)
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     const int64_t tick = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     return mapping && atomic_exchange(&mapping->stamp, tick) != tick;
+}
+
+bool hipio_mapping_is_settled(struct hipio_file *file, int64_t size)
+{
+    struct mapping *mapping = find(file);
+
+    if (!mapping)
+        return false;
+    pthread_mutex_lock(&mapping->lock);
+    const bool is = mapping->settled == size && mapping->resizes == hipio_file_resizes(file);
+    pthread_mutex_unlock(&mapping->lock);
+    return is;
+}
+
+void hipio_mapping_settle(struct hipio_file *file, int64_t size, uint64_t resizes)
+{
+    struct mapping *mapping = find(file);
+
+    if (!mapping)
+        return;
+    pthread_mutex_lock(&mapping->lock);
+    mapping->settled = size;
+    mapping->resizes = resizes;
+    pthread_mutex_unlock(&mapping->lock);
 }
 
 /* ---- Windows ---- */

@@ -36,6 +36,17 @@ bool hipio_mapping_is_in_memory(struct hipio_file *file);
  * in this way; calls will tell. */
 bool hipio_mapping_reserve(struct hipio_file *file, int64_t offset, uint64_t length);
 
+/*
+ * Has this process made a write call since it first saw the file at this size? A process that makes
+ * the file longer shows the new size before it clears the rest of the page in which the file ended;
+ * what another stores there through a mapping meanwhile is lost. The kernel lets no other write
+ * call in before that is over. So whoever stores through a mapping makes a write call at each new
+ * size.
+ */
+bool hipio_mapping_is_settled(struct hipio_file *file, int64_t size);
+/* After such a write call: the size, and hipio_file_resizes, as they were before it. */
+void hipio_mapping_settle(struct hipio_file *file, int64_t size, uint64_t resizes);
+
 /* The window with the byte at `offset`, until it is returned. NULL: it can't be had (address space,
  * memory, all windows in use). */
 struct hipio_mapping_window *hipio_mapping_borrow(struct hipio_file *file, int64_t offset);

@@ -9,8 +9,9 @@
  * So both have the same results, errors and texts.
  *
  * A file grows by a write call for its last byte, never by ftruncate, which could cut off what
- * another process has just appended. The same call, once per tick of the clock, gives the file the
- * times that writing must give it.
+ * another process has just appended. The same call at each new size waits for others who make the
+ * file longer (mapping.h), and once per tick of the clock gives the file the times that writing
+ * must give it.
  */
 #include "mapping.h"
 #include "sigbus.h"
@@ -29,32 +30,47 @@
 
 /* ---- The file's end and times ---- */
 
-/* Makes the file `end` bytes long by writing its last byte. False: not so, which is for a write
- * call to find out about. The limit is looked at first because exceeding it sends a signal. */
-static bool grow(struct hipio_file *file, int64_t end, const void *last)
+/* Where a write lies in the file, and its outermost bytes. */
+struct extent {
+    int64_t low, end;
+    const void *first, *last;
+};
+
+/* One byte by a write call. False: not so, which is for the next call to find out about. The limit
+ * is looked at first because exceeding it sends a signal. */
+static bool put(struct hipio_file *file, int64_t offset, const void *byte)
 {
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        (uint64_t)end > limit.rlim_cur)
+        (uint64_t)offset >= limit.rlim_cur)
         return false;
-    if (pwrite(hipio_file_descriptor(file), last, 1, end - 1) != 1)
+    if (pwrite(hipio_file_descriptor(file), byte, 1, offset) != 1)
         return false;
     hipio_mapping_stamp_is_due(file);
     return true;
 }
 
-/* Is the file large enough for a write that ends at `end`? */
-static bool make_room(struct hipio_file *file, int64_t end, const void *last, int64_t *size)
+/* Is the file large enough for the write, and will what is stored in its pages stay? */
+static bool make_room(struct hipio_file *file, const struct extent *extent, int64_t *size)
 {
+    const uint64_t resizes = hipio_file_resizes(file);
+    bool made;
+
     *size = hipio_file_size(file);
     if (*size < 0)
         return false;
-    if (end <= *size)
+    if (extent->end <= *size && hipio_mapping_is_settled(file, *size))
         return true;
-    if (!grow(file, end, last))
+    if (extent->end <= *size)
+        made = put(file, extent->low, extent->first);
+    else
+        made = put(file, extent->end - 1, extent->last);
+    if (!made)
         return false;
-    *size = end;
+    if (*size < extent->end)
+        *size = extent->end;
+    hipio_mapping_settle(file, *size, resizes);
     return true;
 }
 
@@ -168,17 +184,17 @@ static int move_runs(struct passage *passage, struct hipio_cursor *cursor, int64
 
 /* Where the call's bytes lie in the file. False: not in a file at all, or the layout names fewer.
  */
-static bool place(const struct hipio_cursor *cursor, int64_t base, uint64_t length, int64_t *end)
+static bool place(const struct hipio_cursor *cursor, int64_t base, uint64_t length,
+                  struct extent *extent)
 {
     const struct hipio_layout *layout = cursor->root;
-    int64_t low = 0;
     int64_t high = 0;
 
     if (length == 0 || hipio_layout_size(layout) - cursor->position < length)
         return false;
-    hipio_layout_bounds(layout, cursor->position, length, &low, &high);
-    return !__builtin_add_overflow(base, low, &low) && low >= 0 &&
-           !__builtin_add_overflow(base, high, end);
+    hipio_layout_bounds(layout, cursor->position, length, &extent->low, &high);
+    return !__builtin_add_overflow(base, extent->low, &extent->low) && extent->low >= 0 &&
+           !__builtin_add_overflow(base, high, &extent->end);
 }
 
 /* A read that somebody's truncation has overtaken may have seen zeros where no file was any more:
@@ -197,11 +213,11 @@ static bool through_mapping(struct passage *passage, struct hipio_cursor *cursor
     const uint64_t start = cursor->position;
     char *const last = length > 0 ? passage->memory + (length - 1) : NULL;
     const bool writes = passage->op == HIPIO_WRITE;
-    int64_t end = 0;
+    struct extent extent = {.first = passage->memory, .last = last};
 
-    if (!place(cursor, base, length, &end))
+    if (!place(cursor, base, length, &extent))
         return false;
-    if (writes && !make_room(passage->file, end, last, &passage->size))
+    if (writes && !make_room(passage->file, &extent, &passage->size))
         return false;
     if (!writes && (passage->size = hipio_file_size(passage->file)) < 0)
         return false;
@@ -211,12 +227,12 @@ static bool through_mapping(struct passage *passage, struct hipio_cursor *cursor
     if (passage->window)
         hipio_mapping_return(passage->file, passage->window);
     hipio_sigbus_leave(&passage->guard);
-    if (!writes && passage->mapped > 0 && was_cut(passage, end)) {
+    if (!writes && passage->mapped > 0 && was_cut(passage, extent.end)) {
         hipio_cursor_init(cursor, cursor->root, start);
         return false;
     }
     if (writes && !*err && passage->mapped > 0)
-        *err = stamp(passage->file, end, last);
+        *err = stamp(passage->file, extent.end, last);
     if (cursor->position != start + passage->moved)
         hipio_cursor_init(cursor, cursor->root, start + passage->moved);
     return true;
@@ -330,7 +346,8 @@ static int mapped_vector(struct hipio_file *file, enum hipio_op op, const struct
     if (count == 0 || offset < 0 || __builtin_add_overflow(offset, length, &end))
         return hipio_storage_buffered.vector(file, op, iov, n, offset, moved);
     char *const last = (char *)rest[count - 1].iov_base + rest[count - 1].iov_len - 1;
-    if (!make_room(file, end, last, &size))
+    const struct extent extent = {offset, end, rest[0].iov_base, last};
+    if (!make_room(file, &extent, &size))
         return hipio_storage_buffered.vector(file, op, iov, n, offset, moved);
     int err = write_vector(file, rest, count, offset, length, size, moved);
     return err ? err : stamp(file, end, last);
