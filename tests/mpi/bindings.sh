@@ -29,7 +29,8 @@ fortran)
 python)
     program=()
     for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import mpi4py' 2>/dev/null; then
+        # As it will be run, for COMMAND changes what Python finds.
+        if "$@" --work "$work" -- "$python" -c 'import mpi4py' >/dev/null 2>&1; then
             program=("$python" "$source/r33.py" "$library")
             break
         fi

@@ -257,9 +257,18 @@ void gpu_copy_other_stream(void *to, const void *from, size_t bytes)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
+/* The driver sets a device's memory only where that device is current. */
 void gpu_set(void *memory, int value, size_t bytes)
 {
+    int current, owner;
+
     start();
+    current = gpu_device();
+    owner = gpu_device_of(memory);
+    if (owner != current)
+        gpu_set_device(owner);
     must(cu.set((uintptr_t)memory, (unsigned char)value, bytes), "cuMemsetD8");
     must(cu.synchronize(), "cuCtxSynchronize");
+    if (owner != current)
+        gpu_set_device(current);
 }
