@@ -16,13 +16,15 @@ static uint64_t repeats(const struct hipio_driven *driven, uint64_t size, int64_
 
 static int flatten_view(struct hipio_driven *driven)
 {
+    MPI_Datatype filetype =
+        driven->filetype != MPI_DATATYPE_NULL ? driven->filetype : driven->fd->filetype;
     MPI_Count lb, extent;
     struct hipio_layout *tile, *view;
     int rc;
 
-    if (PMPI_Type_get_extent_x(driven->fd->filetype, &lb, &extent) != MPI_SUCCESS)
+    if (PMPI_Type_get_extent_x(filetype, &lb, &extent) != MPI_SUCCESS)
         return hipio_status_set(-EINVAL, "MPI does not know the extent of the file type");
-    rc = hipio_flatten(driven->fd->filetype, 1, &tile);
+    rc = hipio_flatten(filetype, 1, &tile);
     if (rc)
         return rc;
     rc = hipio_layout_vector(hipio_layout_retain(tile), 0,

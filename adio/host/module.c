@@ -11,6 +11,7 @@
 #include "hints.h"
 #include "mpierr.h"
 #include "openfile.h"
+#include "plain.h"
 #include "proof.h"
 #include "request.h"
 #include "settings.h"
@@ -140,11 +141,23 @@ static int open_file(struct ompi_communicator_t *comm, const char *filename, int
     return check_forced(handle);
 }
 
+/* Takes `type` over. During MPI_Finalize no type can be freed any more, nor needs to be. */
+static void keep_filetype(struct hipio_driven *driven, MPI_Datatype type)
+{
+    int finalized = 0;
+
+    PMPI_Finalized(&finalized);
+    if (driven->filetype != MPI_DATATYPE_NULL && !finalized)
+        PMPI_Type_free(&driven->filetype);
+    driven->filetype = type;
+}
+
 static void release(const ompi_file_t *handle)
 {
     struct hipio_openfile *file = hipio_openfile_of(handle);
     bool reports = file->driven->tunables.stats == HIPIO_STATS_CLOSE;
 
+    keep_filetype(file->driven, MPI_DATATYPE_NULL);
     hipio_driver_detach(file->driven);
     file->driven = NULL;
     if (reports)
@@ -253,14 +266,62 @@ static int check_view(const ompi_file_t *handle, const struct view *view, char *
     return check_representation(handle, view, text, size);
 }
 
+/* What ROMIO is given for the application's file type, and what is kept of that: both
+ * MPI_DATATYPE_NULL where ROMIO understands it. */
+struct filetypes {
+    MPI_Datatype plain, kept;
+};
+
+static int prepare_filetypes(const ompi_file_t *handle, const struct view *view,
+                             struct filetypes *types, char *text)
+{
+    int rc = hipio_plain_make(view->filetype, &types->plain);
+
+    if (rc) {
+        snprintf(text, HIPIO_TEXT_MAX, "MPI_File_set_view of %s: %s", handle->f_filename,
+                 hipio_status_text());
+        return hipio_mpierr_class(rc);
+    }
+    if (types->plain != MPI_DATATYPE_NULL &&
+        PMPI_Type_contiguous(1, view->filetype, &types->kept) == MPI_SUCCESS)
+        PMPI_Type_commit(&types->kept);
+    return MPI_SUCCESS;
+}
+
+static void free_type(MPI_Datatype *type)
+{
+    if (*type != MPI_DATATYPE_NULL)
+        PMPI_Type_free(type);
+}
+
 /*
  * ROMIO converts to external32 on the host, above its driver table, and not in all calls: it is
  * told "native", and the driver converts.
  */
+static int set_lower_view(ompi_file_t *handle, const struct view *view, opal_info_t *info,
+                          struct filetypes *types)
+{
+    struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
+    bool external32 = is_external32(view->datarep);
+    int rc = stack.lower->io_module_file_set_view(
+        handle, view->disp, view->etype,
+        types->plain != MPI_DATATYPE_NULL ? types->plain : view->filetype,
+        external32 ? "native" : view->datarep, info);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    driven->external32 = external32;
+    keep_filetype(driven, types->kept);
+    types->kept = MPI_DATATYPE_NULL;
+    hipio_driver_view_changed(driven);
+    return MPI_SUCCESS;
+}
+
 static int set_view_driven(ompi_file_t *handle, const struct view *view, opal_info_t *info)
 {
     struct hipio_openfile *file = hipio_openfile_of(handle);
     struct hipio_tunables tunables = file->driven->tunables, wanted = file->wanted;
+    struct filetypes types = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
     char text[HIPIO_TEXT_MAX] = "MPI_File_set_view: another rank's arguments were refused";
     int rank = 0;
 
@@ -270,18 +331,19 @@ static int set_view_driven(ompi_file_t *handle, const struct view *view, opal_in
     tunables.collective = wanted.collective;
     tunables.window_size = wanted.window_size;
     int rc = check_view(handle, view, text, sizeof text);
+    if (rc == MPI_SUCCESS)
+        rc = prepare_filetypes(handle, view, &types, text);
     rc = hipio_hints_agree(file->fd->comm, rc, &tunables);
     if (rc != MPI_SUCCESS)
-        return hipio_mpierr_code(rc, text);
-    bool external32 = is_external32(view->datarep);
-    rc = stack.lower->io_module_file_set_view(handle, view->disp, view->etype, view->filetype,
-                                              external32 ? "native" : view->datarep, info);
+        rc = hipio_mpierr_code(rc, text);
+    else
+        rc = set_lower_view(handle, view, info, &types);
+    free_type(&types.plain);
+    free_type(&types.kept);
     if (rc != MPI_SUCCESS)
         return rc;
-    file->driven->external32 = external32;
     file->wanted = tunables;
     hipio_driver_set_tunables(file->driven, &tunables);
-    hipio_driver_view_changed(file->driven);
     if (file->stale || (info && !opal_list_is_empty(&info->super)))
         hipio_hints_publish(handle);
     return MPI_SUCCESS;
@@ -303,9 +365,15 @@ static int get_view(ompi_file_t *handle, MPI_Offset *disp, struct ompi_datatype_
     const struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
     int rc = stack.lower->io_module_file_get_view(handle, disp, etype, filetype, datarep);
 
-    if (rc == MPI_SUCCESS && driven && driven->external32)
+    if (rc != MPI_SUCCESS || !driven)
+        return rc;
+    if (driven->external32)
         memcpy(datarep, "external32", sizeof "external32");
-    return rc;
+    if (driven->filetype == MPI_DATATYPE_NULL)
+        return MPI_SUCCESS;
+    PMPI_Type_free(filetype);
+    rc = PMPI_Type_contiguous(1, driven->filetype, filetype);
+    return rc == MPI_SUCCESS ? PMPI_Type_commit(filetype) : rc;
 }
 
 /*
