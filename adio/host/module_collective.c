@@ -402,6 +402,47 @@ static int iwrite_all(ompi_file_t *handle, const void *buf, int count, struct om
                    : lower->io_module_file_iwrite)(handle, buf, count, type, request);
 }
 
+/*
+ * In atomic mode ROMIO reads at once, and then hands out a request that tells what was asked for
+ * instead of what was there. So the request is made here, of what its blocking call tells.
+ */
+static bool reads_at_once(const ompi_file_t *handle)
+{
+    const struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
+
+    return driven && driven->fd->atomicity;
+}
+
+static int hand_out(ompi_file_t *handle, int rc, const ompi_status_public_t *status,
+                    struct ompi_request_t **request)
+{
+    return rc != MPI_SUCCESS ? rc : hipio_host_request_completed(handle, status->_ucount, request);
+}
+
+static int iread_at(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
+                    struct ompi_datatype_t *type, struct ompi_request_t **request)
+{
+    const mca_io_base_module_2_0_0_t *lower = hipio_module_lower();
+    ompi_status_public_t status = {0};
+
+    if (!reads_at_once(handle))
+        return lower->io_module_file_iread_at(handle, offset, buf, count, type, request);
+    int rc = lower->io_module_file_read_at(handle, offset, buf, count, type, &status);
+    return hand_out(handle, rc, &status, request);
+}
+
+static int iread(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                 struct ompi_request_t **request)
+{
+    const mca_io_base_module_2_0_0_t *lower = hipio_module_lower();
+    ompi_status_public_t status = {0};
+
+    if (!reads_at_once(handle))
+        return lower->io_module_file_iread(handle, buf, count, type, request);
+    int rc = lower->io_module_file_read(handle, buf, count, type, &status);
+    return hand_out(handle, rc, &status, request);
+}
+
 static int write_shared(ompi_file_t *handle, const void *buf, int count,
                         struct ompi_datatype_t *type, ompi_status_public_t *status)
 {
@@ -417,11 +458,17 @@ static int iread_shared(ompi_file_t *handle, void *buf, int count, struct ompi_d
                         struct ompi_request_t **request)
 {
     int rc = check_mode(handle, false);
+    const mca_io_base_module_2_0_0_t *lower = hipio_module_lower();
+    ompi_status_public_t status = {0};
+
     if (rc == MPI_SUCCESS)
         rc = hipio_shared_check(handle);
-    return rc != MPI_SUCCESS ? rc
-                             : hipio_module_lower()->io_module_file_iread_shared(handle, buf, count,
-                                                                                 type, request);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (!reads_at_once(handle))
+        return lower->io_module_file_iread_shared(handle, buf, count, type, request);
+    rc = lower->io_module_file_read_shared(handle, buf, count, type, &status);
+    return hand_out(handle, rc, &status, request);
 }
 
 static int iwrite_shared(ompi_file_t *handle, const void *buf, int count,
@@ -463,6 +510,8 @@ void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module)
     module->io_module_file_read_ordered_end = read_ordered_end;
     module->io_module_file_write_ordered_begin = write_ordered_begin;
     module->io_module_file_write_ordered_end = write_ordered_end;
+    module->io_module_file_iread_at = iread_at;
+    module->io_module_file_iread = iread;
     module->io_module_file_iread_at_all = iread_at_all;
     module->io_module_file_iwrite_at_all = iwrite_at_all;
     module->io_module_file_iread_all = iread_all;

@@ -45,6 +45,38 @@ static void collective_eof(void)
     file_remove("r19.dat");
 }
 
+/* R19: the same in atomic mode, by calls that return a request. */
+static void atomic_eof(void)
+{
+    static const char *const names[] = {"iread_at", "iread", "iread_shared"};
+
+    file_make("atomic.dat", 19, 10);
+    for (int kind = 0; kind < case_kinds(); kind++)
+        for (int call = 0; call < 3; call++) {
+            struct buffer buffer = buffer_new((enum gpu_kind)kind, 100);
+            MPI_File file = file_open("atomic.dat", RDWR, NULL);
+            MPI_Request request = MPI_REQUEST_NULL;
+            MPI_Status status;
+            int code;
+
+            watch_step("%s, %s memory", names[call], gpu_kind_name(buffer.kind));
+            MPI_File_set_atomicity(file, 1);
+            if (call == 0)
+                code = MPI_File_iread_at(file, 4, buffer.at, 100, MPI_BYTE, &request);
+            else if (call == 1)
+                code = MPI_File_iread(file, buffer.at, 100, MPI_BYTE, &request);
+            else
+                code = MPI_File_iread_shared(file, buffer.at, 100, MPI_BYTE, &request);
+            check_ok(code, "%s in atomic mode", names[call]);
+            check_ok(MPI_Wait(&request, &status), "wait");
+            check_bytes(&status, call ? 10 : 6, "%s memory, %s in atomic mode",
+                        gpu_kind_name(buffer.kind), names[call]);
+            MPI_File_close(&file);
+            buffer_free(&buffer);
+        }
+    file_remove("atomic.dat");
+}
+
 /* R21: what is past the end of the file leaves no trace, least of all what was staged before. */
 static void nothing_past_eof(void)
 {
@@ -215,6 +247,7 @@ static void nothing_at_all(void)
 static const struct test_case cases[] = {
     {"R19", "a collective read at the end of the file tells what it got", 1, 16, NEEDS_HIPIO,
      collective_eof},
+    {"R19_atomic", "a request in atomic mode tells what was there", 1, 1, NEEDS_HIPIO, atomic_eof},
     {"R21", "bytes past the end of the file are left alone", 1, 1, NEEDS_GPU, nothing_past_eof},
     {"R22", "an empty access has a status of its own", 1, 16, NEEDS_HIPIO, empty_status},
     {"R24", "an empty piece at the end of a buffer", 1, 16, NEEDS_NOTHING, empty_last_piece},
