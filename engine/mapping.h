@@ -39,9 +39,9 @@ bool hipio_mapping_reserve(struct hipio_file *file, int64_t offset, uint64_t len
 /*
  * Has this process made a write call since it first saw the file at this size? A process that makes
  * the file longer shows the new size before it clears the rest of the page in which the file ended;
- * what another stores there through a mapping meanwhile is lost. The kernel lets no other write
- * call in before that is over. So whoever stores through a mapping makes a write call at each new
- * size.
+ * what another stores there through a mapping meanwhile is lost (seen on Linux 6.18, ext4). The
+ * kernel lets no other write call in before that is over. So whoever stores through a mapping makes
+ * a write call at each new size.
  */
 bool hipio_mapping_is_settled(struct hipio_file *file, int64_t size);
 /* After such a write call: the size, and hipio_file_resizes, as they were before it. */

@@ -35,11 +35,13 @@ static int pick(struct random_state *r, int low, int high)
     return low + (int)random_below(r, (uint32_t)(high - low + 1));
 }
 
-static MPI_Datatype leaf(struct random_state *r)
+static MPI_Datatype leaf(struct random_state *r, const struct random_kind *kind)
 {
     const MPI_Datatype named[] = {MPI_BYTE,      MPI_CHAR,      MPI_SHORT,   MPI_INT,
                                   MPI_FLOAT,     MPI_DOUBLE,    MPI_INT64_T, MPI_C_DOUBLE_COMPLEX,
                                   MPI_SHORT_INT, MPI_DOUBLE_INT};
+    if (kind->leaf != MPI_DATATYPE_NULL)
+        return kind->leaf;
     return named[random_below(r, sizeof named / sizeof named[0])];
 }
 
@@ -54,12 +56,13 @@ static int span(MPI_Datatype type)
     return (int)((true_extent + extent - 1) / extent);
 }
 
-static MPI_Datatype make_vector(struct random_state *r, MPI_Datatype inner, int monotonic)
+static MPI_Datatype make_vector(struct random_state *r, MPI_Datatype inner,
+                                const struct random_kind *kind)
 {
     MPI_Datatype t;
-    int length = pick(r, monotonic ? 1 : 0, 3), wide = (length + 1) * span(inner);
+    int length = pick(r, kind->rising ? 1 : 0, 3), wide = (length + 1) * span(inner);
     int stride = pick(r, wide, wide + 4);
-    if (!monotonic && pick(r, 0, 3) == 0)
+    if (!kind->rising && pick(r, 0, 3) == 0)
         stride = -stride;
     if (pick(r, 0, 1)) {
         MPI_Type_vector(pick(r, 0, 4), length, stride, inner, &t);
@@ -72,28 +75,29 @@ static MPI_Datatype make_vector(struct random_state *r, MPI_Datatype inner, int 
     return t;
 }
 
-static MPI_Datatype make_indexed(struct random_state *r, MPI_Datatype inner, int monotonic)
+static MPI_Datatype make_indexed(struct random_state *r, MPI_Datatype inner,
+                                 const struct random_kind *kind)
 {
     enum { MOST = 5 };
-    int n = pick(r, 0, MOST), length[MOST], at[MOST], next = monotonic ? 0 : pick(r, -6, 6);
+    int n = pick(r, 0, MOST), length[MOST], at[MOST], next = kind->rising ? 0 : pick(r, -6, 6);
     MPI_Aint byte_at[MOST], lb, extent;
     MPI_Datatype t;
-    int fixed = pick(r, 1, 3), kind = pick(r, 0, 3);
+    int fixed = pick(r, 1, 3), form = pick(r, 0, 3);
 
     MPI_Type_get_extent(inner, &lb, &extent);
     for (int i = 0; i < n; i++) {
-        length[i] = kind >= 2 ? fixed : pick(r, 0, 3);
+        length[i] = form >= 2 ? fixed : pick(r, 0, 3);
         at[i] = next + pick(r, 0, 3);
         byte_at[i] = at[i] * extent;
         next = at[i] + (length[i] + 1) * span(inner);
-        if (!monotonic && pick(r, 0, 4) == 0)
+        if (!kind->rising && pick(r, 0, 4) == 0)
             next -= pick(r, 0, 40);
     }
-    if (kind == 0)
+    if (form == 0)
         MPI_Type_indexed(n, length, at, inner, &t);
-    else if (kind == 1)
+    else if (form == 1)
         MPI_Type_create_hindexed(n, length, byte_at, inner, &t);
-    else if (kind == 2)
+    else if (form == 2)
         MPI_Type_create_indexed_block(n, fixed, at, inner, &t);
     else
         MPI_Type_create_hindexed_block(n, fixed, byte_at, inner, &t);
@@ -101,10 +105,10 @@ static MPI_Datatype make_indexed(struct random_state *r, MPI_Datatype inner, int
 }
 
 static MPI_Datatype make_struct(struct random_state *r, MPI_Datatype inner, int depth,
-                                int monotonic)
+                                const struct random_kind *kind)
 {
-    MPI_Datatype part[3] = {inner, random_type(r, depth - 1, monotonic), leaf(r)}, t;
-    MPI_Aint at[3], true_lb, true_extent, next = monotonic ? 0 : pick(r, -20, 20);
+    MPI_Datatype part[3] = {inner, random_type_of(r, depth - 1, kind), leaf(r, kind)}, t;
+    MPI_Aint at[3], true_lb, true_extent, next = kind->rising ? 0 : pick(r, -20, 20);
     int length[3], bytes;
 
     for (int i = 0; i < 3; i++) {
@@ -115,7 +119,7 @@ static MPI_Datatype make_struct(struct random_state *r, MPI_Datatype inner, int 
          * be compared. */
         MPI_Type_size(part[i], &bytes);
         length[i] = bytes ? pick(r, 1, 2) : 0;
-        at[i] = next + pick(r, 0, 9) - (monotonic ? (true_lb < 0 ? true_lb : 0) : 0);
+        at[i] = next + pick(r, 0, 9) - (kind->rising ? (true_lb < 0 ? true_lb : 0) : 0);
         next = at[i] + (extent > 0 ? extent : 0) * length[i] + true_lb + true_extent;
     }
     MPI_Type_create_struct(3, length, at, part, &t);
@@ -164,18 +168,23 @@ static MPI_Datatype make_darray(struct random_state *r, MPI_Datatype inner)
     return t;
 }
 
-static MPI_Datatype make_resized(struct random_state *r, MPI_Datatype inner, int monotonic)
+/* Where order is free, the extent may be less than what the data span: items then interleave. */
+static MPI_Datatype make_resized(struct random_state *r, MPI_Datatype inner,
+                                 const struct random_kind *kind)
 {
-    MPI_Aint true_lb, true_extent;
+    MPI_Aint true_lb, true_extent, extent;
     MPI_Datatype t;
     true_span(inner, &true_lb, &true_extent);
-    MPI_Aint lb = monotonic ? 0 : pick(r, -8, 8);
-    MPI_Type_create_resized(inner, lb, (true_lb > 0 ? true_lb : 0) + true_extent + pick(r, 0, 16),
-                            &t);
+    MPI_Aint lb = kind->rising ? 0 : pick(r, -8, 8);
+    extent = (true_lb > 0 ? true_lb : 0) + true_extent + pick(r, 0, 16);
+    if (!kind->rising && extent > 1 && pick(r, 0, 2) == 0)
+        extent = 1 + (MPI_Aint)random_below(r, (uint32_t)extent);
+    MPI_Type_create_resized(inner, lb, extent, &t);
     return t;
 }
 
-static MPI_Datatype construct(struct random_state *r, MPI_Datatype inner, int depth, int monotonic)
+static MPI_Datatype construct(struct random_state *r, MPI_Datatype inner, int depth,
+                              const struct random_kind *kind)
 {
     MPI_Datatype t;
     switch (pick(r, 0, 7)) {
@@ -186,31 +195,38 @@ static MPI_Datatype construct(struct random_state *r, MPI_Datatype inner, int de
         MPI_Type_dup(inner, &t);
         return t;
     case 2:
-        return make_vector(r, inner, monotonic);
+        return make_vector(r, inner, kind);
     case 3:
-        return make_indexed(r, inner, monotonic);
+        return make_indexed(r, inner, kind);
     case 4:
-        return make_struct(r, inner, depth, monotonic);
+        return make_struct(r, inner, depth, kind);
     case 5:
         return make_subarray(r, inner);
     case 6:
         return make_darray(r, inner);
     default:
-        return make_resized(r, inner, monotonic);
+        return make_resized(r, inner, kind);
     }
+}
+
+MPI_Datatype random_type_of(struct random_state *r, int depth, const struct random_kind *kind)
+{
+    MPI_Datatype inner, t;
+    if (depth <= 0) {
+        MPI_Type_dup(leaf(r, kind), &t);
+        MPI_Type_commit(&t);
+        return t;
+    }
+    inner = random_type_of(r, depth - 1, kind);
+    t = construct(r, inner, depth, kind);
+    MPI_Type_free(&inner);
+    MPI_Type_commit(&t);
+    return t;
 }
 
 MPI_Datatype random_type(struct random_state *r, int depth, int monotonic)
 {
-    MPI_Datatype inner, t;
-    if (depth <= 0) {
-        MPI_Type_dup(leaf(r), &t);
-        MPI_Type_commit(&t);
-        return t;
-    }
-    inner = random_type(r, depth - 1, monotonic);
-    t = construct(r, inner, depth, monotonic);
-    MPI_Type_free(&inner);
-    MPI_Type_commit(&t);
-    return t;
+    const struct random_kind kind = {.rising = monotonic, .leaf = MPI_DATATYPE_NULL};
+
+    return random_type_of(r, depth, &kind);
 }

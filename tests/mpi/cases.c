@@ -12,6 +12,7 @@
 
 static struct {
     int rank, ranks, repeat;
+    uint64_t seed;
     bool romio, gpu, threads;
     bool tools; /* MPI's tool interface is started */
     const char *name;
@@ -31,6 +32,20 @@ int case_ranks(void)
 int case_repeat(int normal)
 {
     return run.repeat > 0 ? run.repeat : normal;
+}
+
+uint64_t case_seed(uint64_t normal)
+{
+    const char *text = getenv("HIPIO_TEST_SEED");
+
+    if (run.seed)
+        return run.seed;
+    return text ? strtoull(text, NULL, 10) : normal;
+}
+
+int case_failures(void)
+{
+    return run.failures;
 }
 
 bool case_hipio(void)
@@ -189,7 +204,7 @@ static bool named(const struct test_case *one, int argc, char **argv, bool *any)
 
     *any = false;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--repeat") == 0) {
+        if (strcmp(argv[i], "--repeat") == 0 || strcmp(argv[i], "--seed") == 0) {
             i++;
             continue;
         }
@@ -233,6 +248,8 @@ static void parse(int argc, char **argv)
             run.threads = true;
         else if (strcmp(argv[i], "--repeat") == 0 && i + 1 < argc)
             run.repeat = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            run.seed = strtoull(argv[++i], NULL, 10);
     }
 }
 

@@ -3,11 +3,12 @@
  * Cases: faults that users of other systems met, each as a small program. A file of cases has a
  * table of them and gives it to cases_main.
  *
- *   mpirun -n N PROGRAM [--romio] [--threads] [--repeat N] [CASE...]
+ *   mpirun -n N PROGRAM [--romio] [--threads] [--seed N] [--repeat N] [CASE...]
  *
  * Without names, all cases run that fit the number of ranks. --romio: no hipio is loaded, memory is
  * host memory, and cases that plain ROMIO fails are left out. --threads: MPI_THREAD_MULTIPLE.
- * --repeat: how often the cases that hunt for a race or take random input do so. Ends with 0, 1 (a
+ * --repeat: how often the cases that hunt for a race or take random input do so; --seed, or
+ * HIPIO_TEST_SEED: the first random seed. Ends with 0, 1 (a
  * check failed), 77 (nothing to run).
  */
 #pragma once
@@ -37,6 +38,9 @@ int cases_main(int argc, char **argv, const struct test_case *list, size_t count
 int case_rank(void);
 int case_ranks(void);
 int case_repeat(int normal);
+uint64_t case_seed(uint64_t normal);
+/* Checks of this case that failed on this rank so far. */
+int case_failures(void);
 /* Is hipio meant to be there? */
 bool case_hipio(void);
 /* A counter of hipio's in this process, as any tool reads it ("requests"); -1: there is none. */

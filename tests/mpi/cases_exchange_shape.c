@@ -205,10 +205,26 @@ static void straight(void)
     }
 }
 
+/* Ranks of different hosts share no memory, without being told so. */
+static void apart(void)
+{
+    enum { BYTES = 40 * 8192 };
+    MPI_Comm host;
+    int ranks = 0;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_size(host, &ranks);
+    MPI_Comm_free(&host);
+    check(ranks == 1, "%d ranks on this host, right is 1", ranks);
+    check_way("hipio_collective=exchange,cb_config_list=*:*", true, BYTES / case_ranks(),
+              BYTES - BYTES / case_ranks());
+}
+
 static const struct test_case cases[] = {
     {"far", "pieces far apart", 1, 16, NEEDS_HIPIO, far_apart},
     {"same", "all read the same", 1, 16, NEEDS_HIPIO, all_read_the_same},
     {"large", "more than 2 GiB a rank", 1, 4, NEEDS_HIPIO | NEEDS_REQUEST, large},
+    {"apart", "ranks on hosts of their own", 2, 2, NEEDS_HIPIO | NEEDS_REQUEST, apart},
     {"ways", "the way that bytes take", 2, 2, NEEDS_HIPIO, ways},
     {"straight", "from the GPU to shared memory", 2, 4, NEEDS_HIPIO | NEEDS_GPU, straight},
 };

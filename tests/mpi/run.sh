@@ -80,6 +80,11 @@ if [[ -n $preload ]]; then
     mca+=(-x LD_PRELOAD="$preload")
 fi
 
+# Simulated hosts (hosts.sh).
+if [[ -n ${HIPIO_TEST_HOSTS:-} ]]; then
+    mca+=(--host "$HIPIO_TEST_HOSTS" --map-by node)
+fi
+
 cd "$work" || exit 2
 code=0
 timeout --kill-after=10 "$deadline" \

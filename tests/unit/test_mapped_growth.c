@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Storage, mapped, beside a process that makes the file longer. The kernel tells the new size
- * before it has cleared the rest of the page where the file ended until then (Linux 6.13 and later,
- * on ext4). What was stored there through a mapping in between is lost, unless the writer has made
+ * before it has cleared the rest of the page where the file ended until then (seen on Linux 6.18,
+ * ext4). What was stored there through a mapping in between is lost, unless the writer has made
  * a write call first, which waits for the other's to end.
  */
 #include "scratch.h"
