@@ -46,46 +46,59 @@ static int strided(struct hipio_layout *child, int64_t extent, const int64_t sha
 
 /* Where the i-th block lies and how many items it has, for the four indexed constructors. */
 struct blocks {
-    const struct hipio_typecontents *contents;
-    int64_t extent;
+    struct hipio_run_source source; /* first; the blocks as runs of items without gaps */
+    int combiner;
+    int fixed; /* items of every block, where the constructor has one number for all */
+    const int *ints;
+    const MPI_Aint *addresses;
+    int64_t extent; /* of an item, */
+    uint64_t size;  /* and the bytes of one without gaps, */
+    int64_t shift;  /* and where they begin */
 };
 
-static int64_t block_count(const struct blocks *b, int i)
+static int64_t block_count(const struct blocks *b, uint64_t i)
 {
-    const struct hipio_typecontents *c = b->contents;
-    bool fixed =
-        c->combiner == MPI_COMBINER_INDEXED_BLOCK || c->combiner == MPI_COMBINER_HINDEXED_BLOCK;
-    return c->ints[fixed ? 1 : 1 + i];
+    if (b->combiner == MPI_COMBINER_INDEXED_BLOCK || b->combiner == MPI_COMBINER_HINDEXED_BLOCK)
+        return b->fixed;
+    return b->ints[1 + i];
 }
 
-static int64_t block_at(const struct blocks *b, int i)
+static int64_t block_at(const struct blocks *b, uint64_t i)
 {
-    const struct hipio_typecontents *c = b->contents;
-    if (c->combiner == MPI_COMBINER_INDEXED)
-        return c->ints[1 + c->ints[0] + i] * b->extent;
-    if (c->combiner == MPI_COMBINER_INDEXED_BLOCK)
-        return c->ints[2 + i] * b->extent;
-    return c->addresses[i];
+    if (b->combiner == MPI_COMBINER_INDEXED)
+        return b->ints[1 + b->source.n + i] * b->extent;
+    if (b->combiner == MPI_COMBINER_INDEXED_BLOCK)
+        return b->ints[2 + i] * b->extent;
+    return b->addresses[i];
 }
 
-/* Items without gaps between them: the blocks are runs. */
-static int indexed_runs(const struct blocks *b, uint64_t size, int64_t shift,
+static void block_run(const struct hipio_run_source *source, uint64_t i, int64_t *offset,
+                      uint64_t *length)
+{
+    const struct blocks *b = (const struct blocks *)source;
+
+    *offset = block_at(b, i) + b->shift;
+    *length = (uint64_t)block_count(b, i) * b->size;
+}
+
+/*
+ * Items without gaps between them: the blocks are runs. There may be millions of them, so that the
+ * layout gets the memory that MPI's numbers came in, and takes no other. Of these numbers, each is
+ * at least as far from the start as the layout's of the same block.
+ */
+static int indexed_runs(const struct blocks *b, struct hipio_typecontents *contents,
                         struct hipio_layout **layout)
 {
-    int n = b->contents->ints[0], rc = -ENOMEM;
-    int64_t *at = malloc(sizeof *at * (size_t)(n + 1));
-    uint64_t *length = malloc(sizeof *length * (size_t)(n + 1));
+    void *room;
 
-    if (at && length) {
-        for (int i = 0; i < n; i++) {
-            at[i] = block_at(b, i) + shift;
-            length[i] = (uint64_t)block_count(b, i) * size;
-        }
-        rc = hipio_layout_runs((uint64_t)n, at, length, layout);
+    if (b->combiner == MPI_COMBINER_INDEXED || b->combiner == MPI_COMBINER_INDEXED_BLOCK) {
+        room = contents->ints;
+        contents->ints = NULL;
+    } else {
+        room = contents->addresses;
+        contents->addresses = NULL;
     }
-    free(at);
-    free(length);
-    return rc;
+    return hipio_layout_runs_from(&b->source, room, layout);
 }
 
 static void release_all(struct hipio_layout **part, int n)
@@ -94,20 +107,31 @@ static void release_all(struct hipio_layout **part, int n)
         hipio_layout_release(part[i]);
 }
 
+/* The i-th block as a vector of items; blocks of one length after another are one vector. */
+static int make_block(const struct blocks *b, int i, struct hipio_layout *child,
+                      struct hipio_layout **part)
+{
+    if (i > 0 && block_count(b, (uint64_t)i) == block_count(b, (uint64_t)i - 1)) {
+        part[i] = hipio_layout_retain(part[i - 1]);
+        return 0;
+    }
+    return hipio_layout_vector(hipio_layout_retain(child), 0, (uint64_t)block_count(b, (uint64_t)i),
+                               b->extent, &part[i]);
+}
+
 /* Any items: the blocks are vectors of them. `child` stays the caller's. */
 static int indexed_list(const struct blocks *b, struct hipio_layout *child,
                         struct hipio_layout **layout)
 {
-    int n = b->contents->ints[0], made = 0, rc = 0;
+    int n = (int)b->source.n, made = 0, rc = 0;
     int64_t *at = malloc(sizeof *at * (size_t)(n + 1));
     struct hipio_layout **part = malloc(sizeof *part * (size_t)(n + 1));
 
     if (!at || !part)
         rc = -ENOMEM;
     for (; made < n && rc == 0; made++) {
-        at[made] = block_at(b, made);
-        rc = hipio_layout_vector(hipio_layout_retain(child), 0, (uint64_t)block_count(b, made),
-                                 b->extent, &part[made]);
+        at[made] = block_at(b, (uint64_t)made);
+        rc = make_block(b, made, child, part);
         if (rc)
             break;
     }
@@ -120,17 +144,52 @@ static int indexed_list(const struct blocks *b, struct hipio_layout *child,
     return rc;
 }
 
-static int flatten_indexed(const struct hipio_typecontents *contents, struct hipio_layout *child,
+/* Are the blocks runs: of items that touch, or of single ones? */
+static bool are_runs(struct blocks *b, const struct hipio_layout *child)
+{
+    if (!hipio_layout_is_contiguous(child, &b->shift))
+        return false;
+    for (uint64_t i = 0; (int64_t)b->size != b->extent && i < b->source.n; i++) {
+        if (block_count(b, i) > 1)
+            return false;
+    }
+    return true;
+}
+
+/* Blocks of one length, as most are, need no array of lengths: it goes before that of addresses
+ * comes. */
+static int settle_hindexed(struct hipio_typecontents *contents, struct blocks *b)
+{
+    bool equal = true;
+
+    for (uint64_t i = 1; i < b->source.n && equal; i++)
+        equal = contents->ints[1 + i] == contents->ints[1];
+    if (equal) {
+        b->combiner = MPI_COMBINER_HINDEXED_BLOCK;
+        free(contents->ints);
+        contents->ints = NULL;
+    }
+    int rc = hipio_typecontents_get_addresses(contents);
+    b->ints = contents->ints;
+    b->addresses = contents->addresses;
+    return rc;
+}
+
+static int flatten_indexed(struct hipio_typecontents *contents, struct hipio_layout *child,
                            int64_t extent, struct hipio_layout **layout)
 {
-    struct blocks b = {contents, extent};
-    uint64_t size = hipio_layout_size(child);
-    int64_t shift = 0;
-    int rc;
+    struct blocks b = {.source = {(uint64_t)contents->ints[0], block_run},
+                       .combiner = contents->combiner,
+                       .fixed = contents->n_ints > 1 ? contents->ints[1] : 0,
+                       .ints = contents->ints,
+                       .addresses = contents->addresses,
+                       .extent = extent,
+                       .size = hipio_layout_size(child)};
+    int rc = b.combiner == MPI_COMBINER_HINDEXED ? settle_hindexed(contents, &b) : 0;
 
-    if (hipio_layout_is_contiguous(child, &shift) && (int64_t)size == extent)
-        rc = indexed_runs(&b, size, shift, layout);
-    else
+    if (rc == 0 && are_runs(&b, child))
+        rc = indexed_runs(&b, contents, layout);
+    else if (rc == 0)
         rc = indexed_list(&b, child, layout);
     hipio_layout_release(child);
     return rc;
@@ -160,8 +219,8 @@ static int flatten_struct(const struct hipio_typecontents *contents, struct hipi
 }
 
 /* Constructors over one item type. Takes over `child`. */
-static int flatten_over(const struct hipio_typecontents *c, struct hipio_layout *child,
-                        int64_t extent, struct hipio_layout **layout)
+static int flatten_over(struct hipio_typecontents *c, struct hipio_layout *child, int64_t extent,
+                        struct hipio_layout **layout)
 {
     int64_t shape[3] = {1, 1, 0};
 
@@ -194,7 +253,7 @@ static int flatten_over(const struct hipio_typecontents *c, struct hipio_layout 
     }
 }
 
-static int flatten_contents(const struct hipio_typecontents *contents, struct hipio_layout **layout)
+static int flatten_contents(struct hipio_typecontents *contents, struct hipio_layout **layout)
 {
     struct hipio_layout *child;
     int64_t extent = 0;

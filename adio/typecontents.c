@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Typecontents: MPI_Type_get_envelope and _contents with the cleanup that goes with them. */
+/* Typecontents: MPI_Type_get_envelope and _contents, in memory of our own. */
 #include "typecontents.h"
 #include "engine/status.h"
+#include "host/host.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,25 @@ bool hipio_typecontents_is_leaf(const struct hipio_typecontents *contents)
 
 static void *array(int n, size_t size)
 {
-    return calloc(n > 0 ? (size_t)n : 1, size);
+    return malloc(size * (n > 0 ? (size_t)n : 1));
+}
+
+static int refuse(struct hipio_typecontents *contents)
+{
+    hipio_typecontents_free(contents);
+    return hipio_status_set(-EINVAL, "MPI does not tell the contents of the datatype");
+}
+
+static int no_memory(struct hipio_typecontents *contents)
+{
+    hipio_typecontents_free(contents);
+    return hipio_status_set(-ENOMEM, "no memory to take a datatype apart");
 }
 
 int hipio_typecontents_get(MPI_Datatype type, struct hipio_typecontents *contents)
 {
     memset(contents, 0, sizeof *contents);
+    contents->type = type;
     if (PMPI_Type_get_envelope(type, &contents->n_ints, &contents->n_addresses, &contents->n_types,
                                &contents->combiner) != MPI_SUCCESS)
         return hipio_status_set(-EINVAL, "MPI does not know the datatype; was it freed?");
@@ -35,37 +49,27 @@ int hipio_typecontents_get(MPI_Datatype type, struct hipio_typecontents *content
         return 0;
     }
     contents->ints = array(contents->n_ints, sizeof(int));
-    contents->addresses = array(contents->n_addresses, sizeof(MPI_Aint));
     contents->types = array(contents->n_types, sizeof(MPI_Datatype));
-    if (!contents->ints || !contents->addresses || !contents->types) {
-        contents->n_types = 0;
-        hipio_typecontents_free(contents);
-        return hipio_status_set(-ENOMEM, "no memory to take a datatype apart");
-    }
-    if (PMPI_Type_get_contents(type, contents->n_ints, contents->n_addresses, contents->n_types,
-                               contents->ints, contents->addresses,
-                               contents->types) != MPI_SUCCESS) {
-        contents->n_types = 0;
-        hipio_typecontents_free(contents);
-        return hipio_status_set(-EINVAL, "MPI does not tell the contents of the datatype");
-    }
-    return 0;
+    if (!contents->ints || !contents->types)
+        return no_memory(contents);
+    if (!hipio_host_type_arrays(type, contents->ints, NULL, contents->types))
+        return refuse(contents);
+    return contents->combiner == MPI_COMBINER_HINDEXED ? 0
+                                                       : hipio_typecontents_get_addresses(contents);
 }
 
-/* MPI hands out a new reference to every derived type inside; predefined ones must not be freed. */
-static void free_type(MPI_Datatype *type)
+int hipio_typecontents_get_addresses(struct hipio_typecontents *contents)
 {
-    struct hipio_typecontents inner = {0};
-    if (PMPI_Type_get_envelope(*type, &inner.n_ints, &inner.n_addresses, &inner.n_types,
-                               &inner.combiner) == MPI_SUCCESS &&
-        !hipio_typecontents_is_leaf(&inner))
-        PMPI_Type_free(type);
+    contents->addresses = array(contents->n_addresses, sizeof(MPI_Aint));
+    if (!contents->addresses)
+        return no_memory(contents);
+    return hipio_host_type_arrays(contents->type, NULL, contents->addresses, NULL)
+               ? 0
+               : refuse(contents);
 }
 
 void hipio_typecontents_free(struct hipio_typecontents *contents)
 {
-    for (int i = 0; i < contents->n_types; i++)
-        free_type(&contents->types[i]);
     free(contents->ints);
     free(contents->addresses);
     free(contents->types);

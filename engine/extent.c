@@ -130,14 +130,11 @@ int hipio_layout_vector(struct hipio_layout *child, int64_t offset, uint64_t cou
     return vector_create(child, offset, count, stride, out);
 }
 
-/* ---- Runs from arrays ---- */
+/* ---- Runs from a source ---- */
 
-/* Goes through the arrays of hipio_layout_runs, without empty runs and with touching ones merged.
- */
+/* Goes through a source, without empty runs and with touching ones merged. */
 struct scan {
-    const int64_t *offset;
-    const uint64_t *length;
-    uint64_t n;
+    const struct hipio_run_source *source;
     uint64_t next;
     int64_t at; /* the run found: where it starts, */
     uint64_t bytes;
@@ -145,22 +142,26 @@ struct scan {
 
 static bool scan_next(struct scan *scan)
 {
-    while (scan->next < scan->n && scan->length[scan->next] == 0)
-        ++scan->next;
-    if (scan->next == scan->n)
+    const struct hipio_run_source *source = scan->source;
+    int64_t offset = 0;
+    uint64_t length = 0;
+
+    while (length == 0 && scan->next < source->n)
+        source->get(source, scan->next++, &offset, &length);
+    if (length == 0)
         return false;
-    scan->at = scan->offset[scan->next];
-    scan->bytes = scan->length[scan->next++];
-    for (; scan->next < scan->n; ++scan->next) {
-        uint64_t length = scan->length[scan->next];
-        if (length > 0 && scan->offset[scan->next] != offset_add(scan->at, scan->bytes))
+    scan->at = offset;
+    scan->bytes = length;
+    for (; scan->next < source->n; ++scan->next) {
+        source->get(source, scan->next, &offset, &length);
+        if (length > 0 && offset != offset_add(scan->at, scan->bytes))
             break;
         scan->bytes += length;
     }
     return true;
 }
 
-/* What two passes over the arrays have to agree on. */
+/* What two passes over the source have to agree on. */
 struct survey {
     uint64_t runs;
     uint64_t size;
@@ -174,16 +175,20 @@ struct survey {
 };
 
 /* Ends of runs must be offsets, and the sum a size: then nothing later can wrap. */
-static int check_runs(uint64_t n, const int64_t *offset, const uint64_t *length)
+static int check_runs(const struct hipio_run_source *source)
 {
     uint64_t size = 0;
 
-    for (uint64_t i = 0; i < n; ++i) {
-        if (length[i] > INT64_MAX || size + length[i] > INT64_MAX)
+    for (uint64_t i = 0; i < source->n; ++i) {
+        int64_t offset;
+        uint64_t length;
+
+        source->get(source, i, &offset, &length);
+        if (length > INT64_MAX || size + length > INT64_MAX)
             return hipio_layout_too_large("it names too many bytes");
-        if (offset[i] > INT64_MAX - (int64_t)length[i])
+        if (offset > INT64_MAX - (int64_t)length)
             return hipio_layout_too_large("an offset is too large");
-        size += length[i];
+        size += length;
     }
     return 0;
 }
@@ -229,52 +234,105 @@ static struct survey survey_runs(struct scan scan)
     return survey;
 }
 
-/* A leaf with arrays. */
-static int indexed_create(struct scan scan, const struct survey *survey, struct hipio_layout **out)
+/* Places for the numbers of a leaf with arrays; `room` serves for the first of them where its
+ * 32-bit numbers do. It is the node's then. */
+static int make_numbers(struct hipio_layout *node, const struct survey *survey, void *room)
 {
-    struct hipio_layout *node = hipio_layout_node_create();
-    uint64_t span = (uint64_t)survey->high - (uint64_t)survey->low;
+    const uint64_t span = (uint64_t)survey->high - (uint64_t)survey->low;
+
+    if (room && span <= UINT32_MAX)
+        node->delta.narrow = room;
+    else if (hipio_layout_numbers_create(&node->delta, survey->runs, span))
+        return -ENOMEM;
+    if (survey->equal)
+        return 0;
+    return hipio_layout_numbers_create(&node->prefix, survey->runs + 1, survey->size);
+}
+
+static void fill_numbers(struct hipio_layout *node, struct scan *scan, const struct survey *survey)
+{
     uint64_t position = 0;
 
-    if (!node)
-        return hipio_layout_no_memory();
-    if (hipio_layout_numbers_create(&node->delta, survey->runs, span) ||
-        (!survey->equal &&
-         hipio_layout_numbers_create(&node->prefix, survey->runs + 1, survey->size))) {
-        hipio_layout_release(node);
-        return hipio_layout_no_memory();
-    }
-    node->offset = survey->low;
-    node->size = survey->size;
-    node->length = survey->equal ? survey->length : 0;
-    while (scan_next(&scan)) {
-        numbers_put(&node->delta, node->count, (uint64_t)scan.at - (uint64_t)survey->low);
+    while (scan_next(scan)) {
         if (!survey->equal)
             numbers_put(&node->prefix, node->count, position);
-        position += scan.bytes;
+        numbers_put(&node->delta, node->count, (uint64_t)scan->at - (uint64_t)survey->low);
+        position += scan->bytes;
         ++node->count;
     }
     if (!survey->equal)
         numbers_put(&node->prefix, node->count, position);
-    return hipio_layout_node_finish(node, out);
+}
+
+/* A leaf with arrays. Takes over `room`. */
+static int indexed_create(struct scan scan, const struct survey *survey, void *room,
+                          struct hipio_layout **out)
+{
+    struct hipio_layout *node = hipio_layout_node_create();
+    int err = node ? make_numbers(node, survey, room) : -ENOMEM;
+    const bool taken = node && room && node->delta.narrow == room;
+
+    if (!err) {
+        node->offset = survey->low;
+        node->size = survey->size;
+        node->length = survey->equal ? survey->length : 0;
+        fill_numbers(node, &scan, survey);
+        /* What is shorter in the same place can't fail, and need not succeed. */
+        void *rest = taken ? realloc(room, node->count * sizeof *node->delta.narrow) : NULL;
+        if (rest)
+            node->delta.narrow = rest;
+    }
+    if (!taken)
+        free(room);
+    if (!err)
+        return hipio_layout_node_finish(node, out);
+    hipio_layout_release(node);
+    return hipio_layout_no_memory();
+}
+
+int hipio_layout_runs_from(const struct hipio_run_source *source, void *room,
+                           struct hipio_layout **out)
+{
+    const struct scan scan = {.source = source};
+    struct survey survey;
+    int err = check_runs(source);
+
+    if (!err) {
+        survey = survey_runs(scan);
+        if (survey.runs > 1 && (!survey.strided || !survey.equal))
+            return indexed_create(scan, &survey, room, out);
+    }
+    free(room);
+    if (err)
+        return err;
+    if (survey.runs == 0)
+        return hipio_layout_run(0, 0, out);
+    if (survey.runs == 1)
+        return hipio_layout_run(survey.first, survey.size, out);
+    return strips_create(survey.first, survey.length, survey.runs, survey.stride, out);
+}
+
+struct arrays {
+    struct hipio_run_source source; /* first */
+    const int64_t *offset;
+    const uint64_t *length;
+};
+
+static void get_from_arrays(const struct hipio_run_source *source, uint64_t i, int64_t *offset,
+                            uint64_t *length)
+{
+    const struct arrays *arrays = (const struct arrays *)source;
+
+    *offset = arrays->offset[i];
+    *length = arrays->length[i];
 }
 
 int hipio_layout_runs(uint64_t n, const int64_t *offset, const uint64_t *length,
                       struct hipio_layout **out)
 {
-    const struct scan scan = {.offset = offset, .length = length, .n = n};
-    int err = check_runs(n, offset, length);
+    const struct arrays arrays = {{n, get_from_arrays}, offset, length};
 
-    if (err)
-        return err;
-    struct survey survey = survey_runs(scan);
-    if (survey.runs == 0)
-        return hipio_layout_run(0, 0, out);
-    if (survey.runs == 1)
-        return hipio_layout_run(survey.first, survey.size, out);
-    if (survey.equal && survey.strided)
-        return strips_create(survey.first, survey.length, survey.runs, survey.stride, out);
-    return indexed_create(scan, &survey, out);
+    return hipio_layout_runs_from(&arrays.source, NULL, out);
 }
 
 /* ---- Lists ---- */

@@ -33,6 +33,19 @@ int hipio_layout_vector(struct hipio_layout *child, int64_t offset, uint64_t cou
  * are stored once. */
 int hipio_layout_runs(uint64_t n, const int64_t *offset, const uint64_t *length,
                       struct hipio_layout **out);
+/* The same, told one by one: `get` is called with rising i, several times over. */
+struct hipio_run_source {
+    uint64_t n;
+    void (*get)(const struct hipio_run_source *source, uint64_t i, int64_t *offset,
+                uint64_t *length);
+};
+/*
+ * `room` is memory from malloc, of at least 4 * n bytes, that the builder takes over, to keep the
+ * layout's numbers in it if they fit; or NULL. `get` may read from the same memory: when it is
+ * asked for run i for the last time, no byte beyond the first 4 * i has been changed.
+ */
+int hipio_layout_runs_from(const struct hipio_run_source *source, void *room,
+                           struct hipio_layout **out);
 /* One after another: child[i] moved by offset[i] (arrays are copied; the same child may stand
  * several times, one reference each). */
 int hipio_layout_list(uint64_t n, const int64_t *offset, struct hipio_layout *const *child,

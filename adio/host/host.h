@@ -28,6 +28,13 @@ void hipio_host_let_go(void);
 void hipio_host_take_back(void);
 
 /*
+ * What MPI_Type_get_contents tells of a derived type, in arrays that have room for what
+ * MPI_Type_get_envelope says. NULL: that array is not wanted. The types inside are the datatype's,
+ * without references. False: MPI does not tell.
+ */
+bool hipio_host_type_arrays(MPI_Datatype type, int *ints, MPI_Aint *addresses, MPI_Datatype *types);
+
+/*
  * A background operation behind an MPI request. The request's errors reach the file's error
  * handler. `test` is called from MPI's progress; it must not block nor call MPI. When it has
  * returned true, `finish` is called once, gives the bytes moved and the MPI error code, and frees
