@@ -32,7 +32,7 @@ static void usage(void)
 {
     fprintf(stderr,
             "usage: hipio-bench [--way romio|ompio|hipio] [--folder FOLDER:SYSTEM]... [--bytes N]\n"
-            "                   [--times N] [--verify] [--only TEXT] [--any-ranks]\n"
+            "                   [--times N] [--verify] [--only TEXT] [--any-ranks] [--host]\n"
             "                   [--ceiling THREADS] [--table]\n");
     exit(2);
 }
@@ -65,6 +65,8 @@ static void parse(int argc, char **argv, struct options *options)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verify") == 0)
             options->measure.verify = true;
+        else if (strcmp(argv[i], "--host") == 0)
+            options->measure.host = true;
         else if (strcmp(argv[i], "--any-ranks") == 0)
             options->any_ranks = true;
         else if (strcmp(argv[i], "--table") == 0)
@@ -124,11 +126,12 @@ static int run_ranks(struct options *options)
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (!gpu_available()) {
+    if (!options->measure.host && !gpu_available()) {
         fprintf(stderr, "hipio-bench: no GPU (%s)\n", gpu_runtime());
         return 77;
     }
-    gpu_set_device(rank % gpu_device_count());
+    if (!options->measure.host)
+        gpu_set_device(rank % gpu_device_count());
     for (int i = 0; i < options->folders; i++) {
         if (strcmp(options->measure.way, "hipio") == 0 && !is_driven(options->folder[i])) {
             fprintf(stderr,
@@ -140,7 +143,8 @@ static int run_ranks(struct options *options)
         right &= run_folder(options, i, ranks);
     }
     if (rank == 0)
-        printf("gpu\t%s\t%s\n", gpu_name(), gpu_runtime());
+        printf("gpu\t%s\t%s\n", options->measure.host ? "host memory" : gpu_name(),
+               options->measure.host ? "no GPU takes part" : gpu_runtime());
     return right ? 0 : 1;
 }
 

@@ -22,8 +22,8 @@ struct stage {
     const struct measure_options *options;
     struct access access;
     char path[512];
-    char *device;
-    char *pinned; /* by hand; NULL with hipio */
+    char *device; /* the user's buffer; ordinary memory with `host` */
+    char *pinned; /* by hand; NULL with hipio, and with `host` */
     MPI_File file;
 };
 
@@ -111,19 +111,35 @@ static double time_once(struct stage *stage, bool reads)
     return slowest;
 }
 
+static void copy(const struct stage *stage, void *to, const void *from)
+{
+    if (stage->options->host)
+        memcpy(to, from, stage->access.extent);
+    else
+        gpu_copy(to, from, stage->access.extent);
+}
+
+static void set(const struct stage *stage, int value)
+{
+    if (stage->options->host)
+        memset(stage->device, value, stage->access.extent);
+    else
+        gpu_set(stage->device, value, stage->access.extent);
+}
+
 /* Puts data into the GPU memory, which takes longer than most accesses: any data will do where they
  * are not checked. */
 static void load(struct stage *stage)
 {
     if (!stage->options->verify) {
-        gpu_set(stage->device, 0x5a, stage->access.extent);
+        set(stage, 0x5a);
         return;
     }
     char *memory = malloc(stage->access.extent);
     if (!memory)
         MPI_Abort(MPI_COMM_WORLD, 1);
     bench_access_fill(&stage->access, memory, SALT);
-    gpu_copy(stage->device, memory, stage->access.extent);
+    copy(stage, stage->device, memory);
     free(memory);
 }
 
@@ -133,7 +149,7 @@ static bool check_memory(struct stage *stage)
 
     if (!memory)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    gpu_copy(memory, stage->device, stage->access.extent);
+    copy(stage, memory, stage->device);
     const bool right = bench_access_check(&stage->access, memory, SALT);
     free(memory);
     return right;
@@ -182,11 +198,11 @@ static void prepare(struct stage *stage)
     if (kind == ROW_READ)
         load(stage);
     else
-        gpu_set(stage->device, 0, stage->access.extent);
+        set(stage, 0);
     access_once(stage, false);
     MPI_Barrier(MPI_COMM_WORLD);
     if (kind == ROW_READ)
-        gpu_set(stage->device, 0, stage->access.extent);
+        set(stage, 0);
     else
         load(stage);
 }
@@ -252,8 +268,8 @@ bool measure_row(const struct row *row, const struct measure_options *options)
 
     bench_access_create(row, options->bytes, MPI_COMM_WORLD, &stage.access);
     snprintf(stage.path, sizeof stage.path, "%s/hipio-bench-file", options->folder);
-    stage.device = gpu_alloc(GPU_DEVICE, stage.access.extent);
-    if (strcmp(options->way, "hipio") != 0)
+    stage.device = gpu_alloc(options->host ? GPU_HOST : GPU_DEVICE, stage.access.extent);
+    if (!options->host && strcmp(options->way, "hipio") != 0)
         stage.pinned = gpu_alloc(GPU_PINNED, stage.access.extent);
     if (row->file == ROW_FRESH)
         load(&stage);
@@ -271,7 +287,7 @@ bool measure_row(const struct row *row, const struct measure_options *options)
     remove_file(&stage);
     if (stage.pinned)
         gpu_free(GPU_PINNED, stage.pinned);
-    gpu_free(GPU_DEVICE, stage.device);
+    gpu_free(options->host ? GPU_HOST : GPU_DEVICE, stage.device);
     bench_access_destroy(&stage.access);
     return right;
 }

@@ -12,6 +12,7 @@ struct measure_options {
     uint64_t bytes;
     int times; /* how often; the first time is told apart */
     bool verify;
+    bool host; /* buffers in ordinary memory: no GPU takes part */
 };
 
 /* Measures the row on all ranks of the world and prints a line of results on rank 0. False: the
