@@ -6,88 +6,9 @@
 #include "mpierr.h"
 #include <string.h>
 
-/* The access as its file layout sees it. */
-static int64_t offset_of(const struct hipio_shipper *self, uint64_t position)
-{
-    const struct hipio_request *request = &self->access->request;
-    struct hipio_cursor cursor;
-    int64_t offset = 0;
-
-    hipio_cursor_init(&cursor, request->file_layout, request->file_start + position);
-    hipio_cursor_next_run(&cursor, 1, &offset);
-    return request->file_base + offset;
-}
-
-/* How many bytes of the access, from `start` on, lie below that offset of the file. */
-static uint64_t bytes_below(const struct hipio_shipper *self, uint64_t start, uint64_t bytes,
-                            int64_t offset)
-{
-    const struct hipio_request *request = &self->access->request;
-
-    if (offset == INT64_MAX)
-        return bytes;
-    return hipio_layout_bytes_below(request->file_layout, request->file_start + start, bytes,
-                                    offset - request->file_base);
-}
-
 static bool reads(const struct hipio_shipper *self)
 {
     return self->access->call.op == HIPIO_READ;
-}
-
-/* ---- Whose turn it is ---- */
-
-/* Ranks begin at different aggregators. */
-static int pair_at(const struct hipio_shipper *self, int turn)
-{
-    return (int)(((int64_t)turn + self->room->rank) % self->domains->count);
-}
-
-static void init_pairs(struct hipio_shipper *self)
-{
-    const struct hipio_range *range = &self->room->range[self->room->rank];
-    uint64_t at = 0;
-
-    for (int i = 0; i < self->domains->count; i++) {
-        struct hipio_exchange_pair *pair = &self->room->pair[i];
-        struct hipio_range share = hipio_domains_share(self->domains, i, range);
-
-        pair->at = pair->end = at;
-        pair->round = -1;
-        if (share.low == share.high)
-            continue;
-        /* The aggregator waits for us here even if the range has a hole there. */
-        pair->round = hipio_domains_round_of(self->domains, i, share.low);
-        pair->end = at + bytes_below(self, at, self->access->bytes - at, share.high);
-        at = pair->end;
-    }
-}
-
-static int64_t lowest_round(const struct hipio_shipper *self)
-{
-    int64_t lowest = -1;
-
-    for (int i = 0; i < self->domains->count; i++) {
-        int64_t round = self->room->pair[i].round;
-        if (round >= 0 && (lowest < 0 || round < lowest))
-            lowest = round;
-    }
-    return lowest;
-}
-
-/* The pair whose piece is next; -1: there is none any more. */
-static int next_pair(struct hipio_shipper *self)
-{
-    while (self->round >= 0) {
-        for (; self->visited < self->domains->count; self->visited++) {
-            int i = pair_at(self, self->visited);
-            if (self->room->pair[i].round == self->round)
-                return i;
-        }
-        self->visited = 0;
-        self->round = lowest_round(self);
-    }
-    return -1;
 }
 
 void hipio_shipper_init(struct hipio_shipper *self, struct hipio_exchange_room *room,
@@ -95,13 +16,12 @@ void hipio_shipper_init(struct hipio_shipper *self, struct hipio_exchange_room *
 {
     *self = (struct hipio_shipper){
         .room = room, .access = access, .domains = domains, .found = access->bytes};
-    init_pairs(self);
-    self->round = lowest_round(self);
+    hipio_route_init(&self->route, room, access, domains);
 }
 
 bool hipio_shipper_is_done(const struct hipio_shipper *self)
 {
-    return self->round < 0 && self->pending == 0;
+    return self->route.round < 0 && self->pending == 0;
 }
 
 /* ---- Pieces ---- */
@@ -110,31 +30,6 @@ static void fail(struct hipio_shipper *self, int rc, const char *words)
 {
     if (self->code == MPI_SUCCESS)
         self->code = hipio_access_code(self->access, rc, words);
-}
-
-/* Where the pair's part of its round ends. */
-static void find_limit(struct hipio_shipper *self, int i)
-{
-    const struct hipio_exchange_pair *pair = &self->room->pair[i];
-
-    self->limit = pair->at + bytes_below(self, pair->at, pair->end - pair->at,
-                                         hipio_domains_round(self->domains, i, pair->round).high);
-}
-
-/* What this rank touches of the domain after the current round; after an error, nothing. */
-static void announce_next(struct hipio_shipper *self, int i, struct hipio_piece *piece)
-{
-    const struct hipio_exchange_pair *pair = &self->room->pair[i];
-    struct hipio_range round;
-
-    self->more = self->limit < pair->end && self->code == MPI_SUCCESS;
-    if (!self->more)
-        return;
-    piece->next_low = offset_of(self, self->limit);
-    round = hipio_domains_round(self->domains, i,
-                                hipio_domains_round_of(self->domains, i, piece->next_low));
-    uint64_t bytes = bytes_below(self, self->limit, pair->end - self->limit, round.high);
-    piece->next_high = offset_of(self, self->limit + bytes - 1) + 1;
 }
 
 /* A request that moves bytes of the access, between the user's memory and other memory. */
@@ -186,19 +81,6 @@ bool hipio_shipper_is_working(const struct hipio_shipper *self)
 
 /* ---- Making pieces ---- */
 
-static void list(const struct hipio_shipper *self, int i, struct hipio_piece *piece)
-{
-    const struct hipio_request *request = &self->access->request;
-    const struct hipio_exchange_pair *pair = &self->room->pair[i];
-    struct hipio_piece_source source = {request->file_layout, request->file_base,
-                                        hipio_domains_round(self->domains, i, pair->round).low};
-    uint64_t bytes = self->limit - pair->at;
-
-    if (bytes > self->room->data)
-        bytes = self->room->data;
-    hipio_piece_list(piece, &source, request->file_start + pair->at, bytes, self->room->strips);
-}
-
 static void abandon(struct hipio_piece *piece)
 {
     piece->strips = 0;
@@ -212,33 +94,19 @@ static void make_piece(struct hipio_shipper *self, int i, int slot, struct hipio
     const struct hipio_exchange_pair *pair = &self->room->pair[i];
 
     *piece = (struct hipio_piece){.round = pair->round, .slot = (uint32_t)slot};
-    if (self->pieces == 0) {
+    if (self->route.pieces == 0) {
         piece->flags = HIPIO_PIECE_FIRST;
-        find_limit(self, i);
+        hipio_route_begin(&self->route, i);
     }
     if (self->code == MPI_SUCCESS)
-        list(self, i, piece);
+        hipio_route_list(&self->route, i, piece);
     if (self->code != MPI_SUCCESS)
         abandon(piece);
-    else if (pair->at + piece->bytes == self->limit)
+    else if (pair->at + piece->bytes == self->route.limit)
         piece->flags |= HIPIO_PIECE_LAST;
     if (piece->flags & HIPIO_PIECE_FIRST)
-        announce_next(self, i, piece);
-    piece->pieces = self->pieces + 1;
-}
-
-/* Behind the pair's part of its round. What the aggregator was told holds, whatever failed since.
- */
-static void leave_round(struct hipio_shipper *self, int i, bool abandoned)
-{
-    struct hipio_exchange_pair *pair = &self->room->pair[i];
-
-    self->pieces = 0;
-    self->visited++;
-    if (abandoned || !self->more)
-        pair->round = -1;
-    else
-        pair->round = hipio_domains_round_of(self->domains, i, offset_of(self, pair->at));
+        hipio_route_announce(&self->route, i, self->code != MPI_SUCCESS, piece);
+    piece->pieces = self->route.pieces + 1;
 }
 
 static void send(struct hipio_shipper *self, int slot, enum hipio_exchange_event event,
@@ -293,9 +161,9 @@ static void ship(struct hipio_shipper *self, int i, int slot)
     self->slot[slot].at = pair->at;
     self->slot[slot].bytes = piece->bytes;
     pair->at += piece->bytes;
-    self->pieces++;
+    self->route.pieces++;
     if (piece->flags & HIPIO_PIECE_LAST)
-        leave_round(self, i, piece->flags & HIPIO_PIECE_ABANDON);
+        hipio_route_leave(&self->route, i, piece->flags & HIPIO_PIECE_ABANDON);
     if (reads(self))
         request_bytes(self, slot);
     else
@@ -312,15 +180,15 @@ static void ask(struct hipio_shipper *self, int i, int slot)
     struct hipio_exchange_pair *pair = &room->pair[i];
     struct hipio_piece *last = piece_in(self, slot);
 
-    find_limit(self, i);
+    hipio_route_begin(&self->route, i);
     self->slot[slot].pair = i;
     self->slot[slot].beside = true;
     self->slot[slot].round = pair->round;
     self->slot[slot].at = pair->at;
-    self->slot[slot].bytes = self->limit - pair->at;
+    self->slot[slot].bytes = self->route.limit - pair->at;
     *last = (struct hipio_piece){
         .round = pair->round, .flags = HIPIO_PIECE_FIRST | HIPIO_PIECE_LAST, .pieces = 1};
-    announce_next(self, i, last);
+    hipio_route_announce(&self->route, i, self->code != MPI_SUCCESS, last);
     PMPI_Irecv(hipio_exchange_room_answer(room, false, slot), sizeof(struct hipio_piece_answer),
                MPI_BYTE, room->aggregator[i], hipio_exchange_room_word_tag(), room->comm,
                hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
@@ -331,8 +199,8 @@ static void ask(struct hipio_shipper *self, int i, int slot)
         last->pieces = 2;
         send(self, slot, HIPIO_EXCHANGE_TOLD, &last[1], sizeof last[1]);
     }
-    pair->at = self->limit;
-    leave_round(self, i, false);
+    pair->at = self->route.limit;
+    hipio_route_leave(&self->route, i, false);
 }
 
 static bool is_free(const struct hipio_shipper *self, int slot)
@@ -351,7 +219,7 @@ static int free_slot(const struct hipio_shipper *self)
 
 bool hipio_shipper_post(struct hipio_shipper *self)
 {
-    int slot = free_slot(self), i = slot < 0 ? -1 : next_pair(self);
+    int slot = free_slot(self), i = slot < 0 ? -1 : hipio_route_next(&self->route);
 
     if (i < 0)
         return false;
@@ -369,7 +237,7 @@ bool hipio_shipper_post(struct hipio_shipper *self)
 static uint64_t find_end(struct hipio_shipper *self, int slot, int64_t end)
 {
     uint64_t at = self->slot[slot].at, bytes = self->slot[slot].bytes;
-    uint64_t there = bytes_below(self, at, bytes, end);
+    uint64_t there = hipio_route_below(&self->route, at, bytes, end);
 
     if (there < bytes && at + there < self->found)
         self->found = at + there;

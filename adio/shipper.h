@@ -4,14 +4,12 @@
  * an aggregator's domain after the other, and sends them with their bytes (write), or sends what it
  * wants and puts the answers into the user's memory (read). Where the aggregator is on the same
  * host, the bytes go straight between the user's memory and the aggregator's basin, and messages
- * only say when.
- *
- * Pieces are sent in the order of rounds. An aggregator takes all pieces of a round before it waits
- * for the next, so the lowest round that is not complete anywhere always goes on.
+ * only say when. Pieces are sent in the order of the route (route.h).
  */
 #pragma once
 #include "access.h"
 #include "exchange_room.h"
+#include "route.h"
 
 struct hipio_shipper_slot {
     int pair;                  /* whose piece it is */
@@ -26,12 +24,8 @@ struct hipio_shipper {
     struct hipio_exchange_room *room;
     struct hipio_access *access;
     const struct hipio_domains *domains;
-    int64_t round;   /* in which pieces are being made; -1: all are */
-    int visited;     /* pairs that were looked at in this round */
-    uint64_t limit;  /* packed position at which the current pair's part of the round ends */
-    uint32_t pieces; /* made of that part */
-    bool more;       /* the aggregator was told that there is another part after it */
-    int pending;     /* slots that are taken */
+    struct hipio_route route; /* whose piece is next */
+    int pending;              /* slots that are taken */
     struct hipio_shipper_slot slot[HIPIO_EXCHANGE_SLOTS];
     int queue[HIPIO_EXCHANGE_SLOTS]; /* slots that are working, in the order of their start */
     int queued;
