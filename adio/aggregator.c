@@ -3,6 +3,7 @@
 #include "aggregator.h"
 #include "engine/stats.h"
 #include "engine/status.h"
+#include "mail.h"
 #include "mpierr.h"
 #include <errno.h>
 
@@ -24,25 +25,6 @@ static int own_domain(const struct hipio_exchange_room *room, const struct hipio
             return i;
     }
     return -1;
-}
-
-void hipio_aggregator_init(struct hipio_aggregator *self, struct hipio_exchange_room *room,
-                           struct hipio_access *access, const struct hipio_domains *domains)
-{
-    *self = (struct hipio_aggregator){.room = room,
-                                      .access = access,
-                                      .domains = domains,
-                                      .domain = own_domain(room, domains),
-                                      .round = -1};
-    self->done = self->domain < 0;
-    if (self->done)
-        return;
-    for (int rank = 0; rank < room->ranks; rank++)
-        room->peer[rank] = hipio_domains_share(domains, self->domain, &room->range[rank]);
-    room->basin[0].round = room->basin[1].round = -1;
-    int rc = hipio_driver_file(access->driven, &self->file);
-    if (rc)
-        fail(self, rc, NULL);
 }
 
 /* ---- Rounds ---- */
@@ -71,6 +53,26 @@ static int64_t next_round(const struct hipio_aggregator *self)
             lowest = peer->low;
     }
     return lowest == INT64_MAX ? -1 : hipio_domains_round_of(self->domains, self->domain, lowest);
+}
+
+void hipio_aggregator_init(struct hipio_aggregator *self, struct hipio_exchange_room *room,
+                           struct hipio_access *access, const struct hipio_domains *domains)
+{
+    *self = (struct hipio_aggregator){.room = room,
+                                      .access = access,
+                                      .domains = domains,
+                                      .domain = own_domain(room, domains),
+                                      .round = -1};
+    self->done = self->domain < 0;
+    if (self->done)
+        return;
+    for (int rank = 0; rank < room->ranks; rank++)
+        room->peer[rank] = hipio_domains_share(domains, self->domain, &room->range[rank]);
+    room->basin[0].round = room->basin[1].round = -1;
+    self->upcoming = next_round(self);
+    int rc = hipio_driver_file(access->driven, &self->file);
+    if (rc)
+        fail(self, rc, NULL);
 }
 
 /* Who has pieces in a round, and what of the file they span. */
@@ -133,13 +135,27 @@ static void load(struct hipio_aggregator *self, struct hipio_basin *basin, int64
         fail(self, rc, NULL);
 }
 
+/* True: storage is at work on the basin, or answers are being sent from it. */
+static bool is_in_use(const struct hipio_aggregator *self, struct hipio_basin *basin)
+{
+    for (int slot = 0; slot < HIPIO_EXCHANGE_SLOTS; slot++) {
+        if (self->in_place[slot] == basin && !hipio_exchange_room_is_free(self->room, true, slot))
+            return true;
+    }
+    return hipio_basin_is_busy(basin);
+}
+
 /* Once all have sent their first pieces, it is known what they want next. */
 static void fetch_ahead(struct hipio_aggregator *self)
 {
-    int64_t round = next_round(self);
+    struct hipio_basin *basin = other_basin(self);
 
-    if (reads(self) && round >= 0)
-        load(self, other_basin(self), round);
+    if (!reads(self) || self->ahead || self->heard < self->participants || is_in_use(self, basin))
+        return;
+    int64_t round = next_round(self);
+    if (round >= 0)
+        load(self, basin, round);
+    self->ahead = true;
 }
 
 /* Ranks of this host put and take their bytes themselves. Sends end with the round, before whose
@@ -163,29 +179,43 @@ static void open_basin(struct hipio_aggregator *self, const struct hipio_range *
     }
 }
 
-static void open_round(struct hipio_aggregator *self)
+static void begin_round(struct hipio_aggregator *self, struct hipio_basin *basin)
 {
-    int64_t round = next_round(self);
-    struct hipio_range range, span;
+    struct hipio_range range = hipio_domains_round(self->domains, self->domain, self->upcoming);
+    struct hipio_range span;
 
-    self->done = round < 0;
-    if (self->done)
-        return;
-    self->basin = other_basin(self);
-    if (!reads(self) || self->basin->round != round)
-        load(self, self->basin, round);
-    range = hipio_domains_round(self->domains, self->domain, round);
-    self->round = round;
+    self->basin = basin;
+    self->round = self->upcoming;
     self->participants = self->missing = survey(self, &range, &span);
     self->heard = 0;
     self->announced = self->received = 0;
+    self->ahead = false;
     open_basin(self, &range);
     hipio_stats_add(HIPIO_COUNT_exchange_rounds, 1);
+}
+
+/* Opens the next round if its basin is ready: empty, or fetched. False: storage is still at it. */
+static bool open_round(struct hipio_aggregator *self)
+{
+    struct hipio_basin *basin = other_basin(self);
+
+    self->done = self->upcoming < 0;
+    if (self->done)
+        return true;
+    if (is_in_use(self, basin))
+        return false;
+    if (!reads(self) || basin->round != self->upcoming)
+        load(self, basin, self->upcoming);
+    if (reads(self) && is_in_use(self, basin))
+        return false;
+    begin_round(self, basin);
+    return true;
 }
 
 static void close_round(struct hipio_aggregator *self)
 {
     self->round = -1;
+    self->upcoming = next_round(self);
     PMPI_Waitall(self->room->ranks, self->room->word, MPI_STATUSES_IGNORE);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (reads(self) || self->code != MPI_SUCCESS)
@@ -205,39 +235,83 @@ static uint64_t expected(const struct hipio_aggregator *self)
 
 static bool round_is_over(const struct hipio_aggregator *self)
 {
-    return self->missing == 0 && self->received == self->announced;
+    return self->missing == 0 && self->received == self->announced && self->filling == 0;
 }
 
 /* ---- Messages ---- */
 
+static void receive(struct hipio_aggregator *self, int slot, enum hipio_exchange_event event,
+                    struct hipio_letter letter)
+{
+    letter.request = hipio_exchange_room_request(self->room, event, slot);
+    hipio_mail_receive(self->room, &letter);
+}
+
 /* Never more receives than pieces that must still come, so that none is left over. */
-static void post_receives(struct hipio_aggregator *self)
+static bool post_receives(struct hipio_aggregator *self)
 {
     struct hipio_exchange_room *room = self->room;
+    bool posted = false;
 
     for (int slot = 0; slot < HIPIO_EXCHANGE_SLOTS; slot++) {
         if ((uint64_t)self->posted >= expected(self))
-            return;
+            break;
         if (!hipio_exchange_room_is_free(room, true, slot))
             continue;
-        PMPI_Irecv(hipio_exchange_room_slot(room, true, slot),
-                   (int)hipio_exchange_room_message(room), MPI_BYTE, MPI_ANY_SOURCE,
-                   hipio_exchange_room_tag(room, self->round), room->comm,
-                   hipio_exchange_room_request(room, HIPIO_EXCHANGE_ARRIVED, slot));
+        receive(self, slot, HIPIO_EXCHANGE_ARRIVED,
+                (struct hipio_letter){.bytes = hipio_exchange_room_slot(room, true, slot),
+                                      .length = hipio_exchange_room_message(room),
+                                      .rank = MPI_ANY_SOURCE,
+                                      .tag = hipio_exchange_room_tag(room, self->round)});
         self->posted++;
+        posted = true;
     }
+    return posted;
 }
 
-void hipio_aggregator_post(struct hipio_aggregator *self)
+bool hipio_aggregator_post(struct hipio_aggregator *self)
 {
+    bool turned = false;
+
     if (self->done)
-        return;
-    if (self->round >= 0 && round_is_over(self))
+        return false;
+    if (self->round >= 0 && round_is_over(self)) {
         close_round(self);
-    if (self->round < 0)
-        open_round(self);
-    if (!self->done)
-        post_receives(self);
+        turned = true;
+    }
+    if (self->round < 0 && !open_round(self))
+        return turned;
+    if (self->done)
+        return true;
+    fetch_ahead(self);
+    return post_receives(self) || turned;
+}
+
+static void reply(struct hipio_aggregator *self, int slot, enum hipio_exchange_event event,
+                  struct hipio_letter letter)
+{
+    letter.request = hipio_exchange_room_request(self->room, event, slot);
+    hipio_mail_send(self->room, &letter);
+    self->replying++;
+}
+
+/* The bytes of an answer that are there, straight from the basin where they are one run in it. */
+static void reply_apart(struct hipio_aggregator *self, const struct hipio_piece *piece, int slot,
+                        struct hipio_letter letter)
+{
+    const struct hipio_piece_answer *head = letter.bytes;
+    char *place = hipio_basin_place(self->basin, piece);
+    int64_t there = head->end - self->basin->range.low;
+
+    letter.bytes = place ? place : (char *)letter.bytes + sizeof *head;
+    letter.length =
+        head->failed ? 0 : hipio_piece_bytes_below(piece, there < 0 ? 0 : (uint64_t)there);
+    letter.tag = hipio_exchange_room_bytes_tag(piece->slot);
+    if (place)
+        self->in_place[slot] = self->basin;
+    if (letter.length && !place)
+        hipio_basin_take(self->basin, piece, letter.bytes);
+    reply(self, slot, HIPIO_EXCHANGE_GIVEN, letter);
 }
 
 static void answer(struct hipio_aggregator *self, const struct hipio_piece *piece, int slot,
@@ -246,18 +320,22 @@ static void answer(struct hipio_aggregator *self, const struct hipio_piece *piec
     struct hipio_exchange_room *room = self->room;
     struct hipio_piece_answer *head =
         (struct hipio_piece_answer *)hipio_exchange_room_answer(room, true, slot);
-    uint64_t bytes = sizeof *head;
+    struct hipio_letter letter = {.bytes = head,
+                                  .length = sizeof *head,
+                                  .rank = rank,
+                                  .tag = hipio_exchange_room_answer_tag((int)piece->slot)};
+    bool apart = piece->flags & HIPIO_PIECE_APART;
 
-    settle(self, self->basin);
     *head = (struct hipio_piece_answer){.failed = self->code != MPI_SUCCESS};
-    if (!head->failed) {
+    if (!head->failed)
         head->end = hipio_basin_end(self->basin);
+    if (!head->failed && !apart) {
         hipio_basin_take(self->basin, piece, (char *)(head + 1));
-        bytes += piece->bytes;
+        letter.length += piece->bytes;
     }
-    PMPI_Isend(head, (int)bytes, MPI_BYTE, rank, hipio_exchange_room_answer_tag((int)piece->slot),
-               room->comm, hipio_exchange_room_request(room, HIPIO_EXCHANGE_REPLIED, slot));
-    self->replying++;
+    reply(self, slot, HIPIO_EXCHANGE_REPLIED, letter);
+    if (apart)
+        reply_apart(self, piece, slot, letter);
 }
 
 /* What a piece says of its sender's further pieces. */
@@ -276,22 +354,52 @@ static void note(struct hipio_aggregator *self, const struct hipio_piece *piece,
         self->announced += piece->pieces;
         self->missing--;
     }
-    if (piece->flags & HIPIO_PIECE_FIRST && self->heard == self->participants)
-        fetch_ahead(self);
+}
+
+/* Where a piece's bytes arrive that come apart: in the basin itself, where they are one run in it
+ * and the basin is in order; else behind their list. */
+static void fill(struct hipio_aggregator *self, struct hipio_piece *piece, int slot, int rank)
+{
+    char *place = self->code == MPI_SUCCESS ? hipio_basin_place(self->basin, piece) : NULL;
+
+    if (place)
+        self->in_place[slot] = self->basin;
+    receive(self, slot, HIPIO_EXCHANGE_FILLED,
+            (struct hipio_letter){.bytes =
+                                      place ? place : (char *)piece + hipio_piece_list_bytes(piece),
+                                  .length = piece->bytes,
+                                  .rank = rank,
+                                  .tag = hipio_exchange_room_bytes_tag(piece->slot)});
+    self->filling++;
+}
+
+static struct hipio_piece *piece_in(const struct hipio_aggregator *self, int slot)
+{
+    return (struct hipio_piece *)hipio_exchange_room_slot(self->room, true, slot);
+}
+
+static bool is_sound(const struct hipio_aggregator *self, const struct hipio_piece *piece,
+                     uint64_t received)
+{
+    uint64_t size = (uint64_t)(self->basin->range.high - self->basin->range.low);
+    bool data = !reads(self) && !(piece->flags & HIPIO_PIECE_APART);
+
+    return piece->round == self->round && hipio_piece_is_sound(piece, received, size, data) &&
+           piece->bytes <= self->room->data;
 }
 
 static void take(struct hipio_aggregator *self, int slot, const MPI_Status *status)
 {
-    const struct hipio_piece *piece =
-        (const struct hipio_piece *)hipio_exchange_room_slot(self->room, true, slot);
-    uint64_t size = (uint64_t)(self->basin->range.high - self->basin->range.low);
+    struct hipio_piece *piece = piece_in(self, slot);
     int received = 0;
 
     self->posted--;
+    self->in_place[slot] = NULL;
     PMPI_Get_count(status, MPI_BYTE, &received);
-    if (piece->round != self->round ||
-        !hipio_piece_is_sound(piece, (uint64_t)received, size, !reads(self)))
+    if (!is_sound(self, piece, (uint64_t)received))
         fail(self, -EPROTO, "a message of the collective exchange is damaged");
+    else if (!reads(self) && piece->flags & HIPIO_PIECE_APART)
+        fill(self, piece, slot, status->MPI_SOURCE);
     else if (!reads(self) && self->code == MPI_SUCCESS)
         hipio_basin_put(self->basin, piece);
     if (reads(self) && piece->bytes)
@@ -299,11 +407,27 @@ static void take(struct hipio_aggregator *self, int slot, const MPI_Status *stat
     note(self, piece, status->MPI_SOURCE);
 }
 
+static void put(struct hipio_aggregator *self, int slot)
+{
+    const struct hipio_piece *piece = piece_in(self, slot);
+    const struct hipio_piece_strip *strip = (const struct hipio_piece_strip *)(piece + 1);
+
+    self->filling--;
+    if (self->code != MPI_SUCCESS)
+        return;
+    if (self->in_place[slot])
+        hipio_basin_cover(self->basin, strip->offset, piece->bytes);
+    else
+        hipio_basin_put(self->basin, piece);
+}
+
 void hipio_aggregator_event(struct hipio_aggregator *self, enum hipio_exchange_event event,
                             int slot, const MPI_Status *status)
 {
     if (event == HIPIO_EXCHANGE_ARRIVED)
         take(self, slot, status);
+    else if (event == HIPIO_EXCHANGE_FILLED)
+        put(self, slot);
     else
         self->replying--;
 }

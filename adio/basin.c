@@ -19,7 +19,7 @@ uint64_t hipio_basin_bits(uint64_t bytes)
 
 static uint64_t whole_pages(uint64_t bytes)
 {
-    return (bytes + 4095) / 4096 * 4096;
+    return (bytes + HIPIO_PAGE - 1) / HIPIO_PAGE * HIPIO_PAGE;
 }
 
 uint64_t hipio_basin_bytes(uint64_t size)
@@ -124,6 +124,15 @@ void hipio_basin_take(const struct hipio_basin *basin, const struct hipio_piece 
     }
 }
 
+char *hipio_basin_place(const struct hipio_basin *basin, const struct hipio_piece *piece)
+{
+    const struct hipio_piece_strip *strip = (const struct hipio_piece_strip *)(piece + 1);
+
+    if (piece->strips != 1 || (strip->count > 1 && strip->stride != strip->length))
+        return NULL;
+    return basin->memory + strip->offset;
+}
+
 /* ---- Storage ---- */
 
 /* A request between the memory and the same bytes of the file. Takes the reference to `layout`. */
@@ -223,6 +232,11 @@ int hipio_basin_settle(struct hipio_basin *basin)
         forget(basin);
     }
     return rc;
+}
+
+bool hipio_basin_is_busy(struct hipio_basin *basin)
+{
+    return basin->layout && !hipio_request_test(&basin->request);
 }
 
 int64_t hipio_basin_end(const struct hipio_basin *basin)

@@ -10,6 +10,9 @@
 #include "piece.h"
 #include <stdbool.h>
 
+/* The page cache's unit: a basin begins with one, and no two hosts share one of a file. */
+enum { HIPIO_PAGE = 4096 };
+
 struct hipio_basin {
     /* Given by the owner. */
     char *memory;
@@ -42,6 +45,8 @@ void hipio_basin_put(struct hipio_basin *basin, const struct hipio_piece *piece)
 void hipio_basin_cover(const struct hipio_basin *basin, uint64_t from, uint64_t bytes);
 /* Takes a piece's bytes out. */
 void hipio_basin_take(const struct hipio_basin *basin, const struct hipio_piece *piece, char *to);
+/* Where the piece's bytes lie in the memory; NULL: not in one run. */
+char *hipio_basin_place(const struct hipio_basin *basin, const struct hipio_piece *piece);
 
 /*
  * Starts to store what was put, or to fetch `want` (within the basin's range), in the background.
@@ -54,5 +59,7 @@ int hipio_basin_fetch(struct hipio_basin *basin, struct hipio_file *file, struct
  * basin->request has the words.
  */
 int hipio_basin_settle(struct hipio_basin *basin);
+/* True: an access is on the way and not over yet. */
+bool hipio_basin_is_busy(struct hipio_basin *basin);
 /* After a fetch: the bytes below this offset of the file are there. */
 int64_t hipio_basin_end(const struct hipio_basin *basin);

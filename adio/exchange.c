@@ -2,6 +2,7 @@
 /* Exchange: the survey, and the loop that drives both roles of a rank. */
 #include "exchange.h"
 #include "aggregator.h"
+#include "mail.h"
 #include "mpierr.h"
 #include "shipper.h"
 #include <string.h>
@@ -9,8 +10,6 @@
 
 _Static_assert(sizeof(struct hipio_range) == 2 * sizeof(long long), "sent as two integers");
 
-/* The page cache's unit, below which no two hosts may share a part of the file. */
-#define PAGE 4096
 #define ALIGN_MAX (INT64_C(64) << 20)
 
 static int64_t block_of(const struct hipio_driven *driven)
@@ -31,7 +30,8 @@ void hipio_exchange_propose(struct hipio_driven *driven, struct hipio_exchange_t
 
     if (block > ALIGN_MAX)
         block = ALIGN_MAX;
-    terms->align = block < PAGE ? PAGE : (block + PAGE - 1) / PAGE * PAGE;
+    terms->align =
+        block < HIPIO_PAGE ? HIPIO_PAGE : (block + HIPIO_PAGE - 1) / HIPIO_PAGE * HIPIO_PAGE;
     terms->buffer = driven->fd->hints->cb_buffer_size;
     terms->least = driven->fd->hints->min_fdomain_size;
 }
@@ -104,56 +104,47 @@ static void dispatch(struct roles *roles, int index, const MPI_Status *status)
     enum hipio_exchange_event event = (enum hipio_exchange_event)(index / HIPIO_EXCHANGE_SLOTS);
     int slot = index % HIPIO_EXCHANGE_SLOTS;
 
-    if (event <= HIPIO_EXCHANGE_ANSWERED)
+    if (event <= HIPIO_EXCHANGE_MOVED)
         hipio_shipper_event(&roles->shipper, event, slot);
     else
         hipio_aggregator_event(&roles->aggregator, event, slot, status);
 }
 
-/* Handles one message, if there is one; with `wait`, waits for one. */
-static int handle(struct roles *roles, bool wait, bool *handled)
+/*
+ * One turn: whatever can be begun is begun, and whatever has ended is followed up. False: nothing
+ * was. Storage and packing are at work meanwhile, and what others send or take only moves while
+ * MPI is called, so nothing is waited for as long as a message is on its way.
+ */
+static bool turn(struct roles *roles)
 {
-    const int n = HIPIO_EXCHANGE_EVENTS * HIPIO_EXCHANGE_SLOTS;
-    int index = MPI_UNDEFINED, found = 1, rc;
     MPI_Status status;
+    int index;
+    bool moved = hipio_aggregator_post(&roles->aggregator);
 
-    if (wait)
-        rc = PMPI_Waitany(n, roles->room->request, &index, &status);
-    else
-        rc = PMPI_Testany(n, roles->room->request, &index, &found, &status);
-    *handled = rc == MPI_SUCCESS && found && index != MPI_UNDEFINED;
-    if (*handled)
+    moved |= hipio_shipper_post(&roles->shipper);
+    moved |= hipio_shipper_settle(&roles->shipper, false);
+    enum hipio_mail_found found = hipio_mail_next(roles->room, &index, &status);
+    if (found == HIPIO_MAIL_EVENT)
         dispatch(roles, index, &status);
-    return hipio_mpierr_class_of(rc);
-}
-
-/* One turn: everything that can be begun is begun before anything is waited for. */
-static int turn(struct roles *roles)
-{
-    bool begun = hipio_shipper_post(&roles->shipper), handled = false;
-
-    begun |= hipio_shipper_settle(&roles->shipper, false);
-    bool working = hipio_shipper_is_working(&roles->shipper);
-    int code = handle(roles, !begun && !working, &handled);
-    if (!begun && !handled && working)
-        hipio_shipper_settle(&roles->shipper, true);
-    return code;
+    else if (found == HIPIO_MAIL_NOTHING && !moved)
+        moved = hipio_shipper_settle(&roles->shipper, true);
+    return moved || found == HIPIO_MAIL_EVENT;
 }
 
 /* Until nobody has anything more for this rank nor it for others. */
 static int run(struct roles *roles)
 {
-    int code = MPI_SUCCESS;
+    uint64_t idle = 0;
 
-    while (code == MPI_SUCCESS) {
-        hipio_aggregator_post(&roles->aggregator);
-        if (hipio_shipper_is_done(&roles->shipper) && hipio_aggregator_is_done(&roles->aggregator))
-            break;
-        code = turn(roles);
+    while (
+        hipio_mail_code(roles->room) == MPI_SUCCESS &&
+        !(hipio_shipper_is_done(&roles->shipper) && hipio_aggregator_is_done(&roles->aggregator))) {
+        idle = turn(roles) ? 0 : idle + 1;
+        hipio_mail_rest(idle);
     }
     while (hipio_shipper_settle(&roles->shipper, true))
         ;
-    return code;
+    return hipio_mail_code(roles->room);
 }
 
 int hipio_exchange_move(struct hipio_access *access)

@@ -11,9 +11,10 @@
 /* Tag 0 is ROMIO's, for the order of ordered calls. */
 #define TAG_WORD 1
 #define TAG_ANSWER 2
-#define TAG_PIECE (TAG_ANSWER + HIPIO_EXCHANGE_SLOTS)
+#define TAG_BYTES (TAG_ANSWER + HIPIO_EXCHANGE_SLOTS)
+#define TAG_PIECE (TAG_BYTES + HIPIO_EXCHANGE_SLOTS)
 
-#define PAGE 4096u
+#define PAGE ((uint64_t)HIPIO_PAGE)
 /* Longer messages gain nothing. */
 #define DATA_MAX (UINT64_C(4) << 20)
 #define DATA_MIN (UINT64_C(1) << 10)
@@ -308,7 +309,7 @@ MPI_Request *hipio_exchange_room_request(struct hipio_exchange_room *room,
 bool hipio_exchange_room_is_free(struct hipio_exchange_room *room, bool aggregator, int slot)
 {
     int first = aggregator ? HIPIO_EXCHANGE_ARRIVED : HIPIO_EXCHANGE_SHIPPED;
-    int last = aggregator ? HIPIO_EXCHANGE_REPLIED : HIPIO_EXCHANGE_ANSWERED;
+    int last = aggregator ? HIPIO_EXCHANGE_GIVEN : HIPIO_EXCHANGE_MOVED;
 
     for (int event = first; event <= last; event++) {
         if (*hipio_exchange_room_request(room, (enum hipio_exchange_event)event, slot) !=
@@ -326,6 +327,11 @@ int hipio_exchange_room_tag(const struct hipio_exchange_room *room, int64_t roun
 int hipio_exchange_room_answer_tag(int slot)
 {
     return TAG_ANSWER + slot;
+}
+
+int hipio_exchange_room_bytes_tag(uint32_t number)
+{
+    return TAG_BYTES + (int)(number % HIPIO_EXCHANGE_SLOTS);
 }
 
 int hipio_exchange_room_word_tag(void)

@@ -18,8 +18,11 @@ enum hipio_exchange_event {
     HIPIO_EXCHANGE_TOLD,     /* an empty one that goes before it was sent */
     HIPIO_EXCHANGE_ANSWERED, /* the answer to a piece of ours is here, or the word that a basin is
                                 ours to use */
-    HIPIO_EXCHANGE_ARRIVED,  /* as aggregator: a piece is here */
-    HIPIO_EXCHANGE_REPLIED,  /* as aggregator: an answer was sent */
+    HIPIO_EXCHANGE_MOVED,   /* the bytes of a piece of ours, apart from it, were sent or are here */
+    HIPIO_EXCHANGE_ARRIVED, /* as aggregator: a piece is here */
+    HIPIO_EXCHANGE_FILLED,  /* as aggregator: the bytes of a piece, apart from it, are here */
+    HIPIO_EXCHANGE_REPLIED, /* as aggregator: an answer was sent */
+    HIPIO_EXCHANGE_GIVEN,   /* as aggregator: the bytes of an answer, apart from it, were sent */
     HIPIO_EXCHANGE_EVENTS
 };
 
@@ -57,6 +60,7 @@ struct hipio_exchange_room {
     struct hipio_file *arena_file;
     struct hipio_layout *arena_layout;
     MPI_Request request[HIPIO_EXCHANGE_EVENTS * HIPIO_EXCHANGE_SLOTS];
+    int mail_code; /* the first error of a message, an MPI code */
 
     struct hipio_range *range;        /* what each rank touches */
     struct hipio_range *peer;         /* aggregator: what each rank touches next in its domain */
@@ -94,5 +98,8 @@ bool hipio_exchange_room_is_free(struct hipio_exchange_room *room, bool aggregat
 /* Tags of the pieces of a round, and of the answer to the piece in a slot. */
 int hipio_exchange_room_tag(const struct hipio_exchange_room *room, int64_t round);
 int hipio_exchange_room_answer_tag(int slot);
+/* Tag of the bytes that come apart from a piece or an answer; the piece says which of the numbers
+ * from 0 to HIPIO_EXCHANGE_SLOTS - 1 it is. */
+int hipio_exchange_room_bytes_tag(uint32_t number);
 /* Tag of the word that a basin is open. */
 int hipio_exchange_room_word_tag(void);

@@ -25,6 +25,25 @@ uint64_t hipio_piece_list(struct hipio_piece *piece, const struct hipio_piece_so
     return piece->bytes;
 }
 
+static uint64_t strip_bytes_below(const struct hipio_piece_strip *strip, uint64_t offset)
+{
+    uint64_t bytes = 0, at = strip->offset;
+
+    for (uint32_t k = 0; k < strip->count && at < offset; k++, at += strip->stride)
+        bytes += offset - at < strip->length ? offset - at : strip->length;
+    return bytes;
+}
+
+uint64_t hipio_piece_bytes_below(const struct hipio_piece *piece, uint64_t offset)
+{
+    const struct hipio_piece_strip *strip = (const struct hipio_piece_strip *)(piece + 1);
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < piece->strips; i++)
+        bytes += strip_bytes_below(&strip[i], offset);
+    return bytes;
+}
+
 static bool strip_fits(const struct hipio_piece_strip *strip, uint64_t size)
 {
     unsigned __int128 end = strip->offset;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Piece: one message of a collective's exchange. It says which bytes of an aggregator's round are
- * meant, as strips, and in a write the bytes follow, packed. Ranks of a job run the same binary on
- * the same kind of machine, so the structs are the format.
+ * meant, as strips, and in a write the bytes follow, packed, or come as a message of their own, as
+ * the sender likes. Ranks of a job run the same binary on the same kind of machine, so the structs
+ * are the format.
  */
 #pragma once
 #include "engine/extent.h"
@@ -13,6 +14,7 @@ enum {
     HIPIO_PIECE_FIRST = 1,   /* of its sender in this round */
     HIPIO_PIECE_LAST = 2,    /* of its sender in this round */
     HIPIO_PIECE_ABANDON = 4, /* the sender has failed and sends nothing more into this domain */
+    HIPIO_PIECE_APART = 8, /* the bytes come, or in a read are wanted, as a message of their own */
 };
 
 struct hipio_piece {
@@ -23,7 +25,8 @@ struct hipio_piece {
     uint32_t strips;
     uint32_t flags;
     uint32_t pieces; /* last piece: how many there were in this round */
-    uint32_t slot;   /* read: where the sender waits for the answer */
+    uint32_t slot;   /* read: where the sender waits for the answer; write, bytes that come apart:
+                        which of the sender's such messages, modulo the slots */
     uint64_t spare[2];
 };
 _Static_assert(sizeof(struct hipio_piece) == 64, "head of a message");
@@ -34,8 +37,8 @@ struct hipio_piece_strip {
 };
 
 /*
- * Head of the answer to a piece of a read, whose bytes follow, packed; and the word to a rank of
- * the same host that a basin is open to it.
+ * Head of the answer to a piece of a read, whose bytes follow, packed, or come apart; and the word
+ * to a rank of the same host that a basin is open to it.
  */
 struct hipio_piece_answer {
     int64_t end;     /* read: the bytes below this offset of the file are there */
@@ -68,6 +71,9 @@ struct hipio_piece_source {
  */
 uint64_t hipio_piece_list(struct hipio_piece *piece, const struct hipio_piece_source *source,
                           uint64_t position, uint64_t bytes, uint64_t strips);
+
+/* How many of the bytes, from the first on, lie below that offset in the round. */
+uint64_t hipio_piece_bytes_below(const struct hipio_piece *piece, uint64_t offset);
 
 /* True: the message of `received` bytes is a piece whose strips lie within a round of `size`
  * bytes; with data, if `data`. */

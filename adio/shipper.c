@@ -3,6 +3,7 @@
 #include "shipper.h"
 #include "engine/stats.h"
 #include "engine/status.h"
+#include "mail.h"
 #include "mpierr.h"
 #include <string.h>
 
@@ -61,7 +62,8 @@ static struct hipio_request packed_part_of(const struct hipio_shipper *self, uin
 /* Less than this is done sooner than handed over. */
 #define BACKGROUND_MIN (UINT64_C(64) << 10)
 
-/* Starts slot->part. An error is found when it is settled. */
+/* Starts slot->part, which may be empty: then only its turn in the queue is waited for. An error is
+ * found when it is settled. */
 static void work(struct hipio_shipper *self, int slot)
 {
     struct hipio_request *part = &self->slot[slot].part;
@@ -80,6 +82,27 @@ bool hipio_shipper_is_working(const struct hipio_shipper *self)
 }
 
 /* ---- Making pieces ---- */
+
+/* A message for fewer bytes costs more than their copy. */
+#define IN_PLACE_MIN (UINT64_C(32) << 10)
+
+/* Where these bytes of the access are one run of memory that MPI may read and write itself; NULL:
+ * they are to be packed. What isn't there is left to the engine, which says so. */
+static char *place_of(const struct hipio_shipper *self, uint64_t at, uint64_t bytes)
+{
+    const struct hipio_request *request = &self->access->request;
+    struct hipio_cursor cursor;
+    int64_t offset;
+
+    if (request->memory.kind != HIPIO_MEMORY_HOST ||
+        (bytes < IN_PLACE_MIN && bytes < self->room->data))
+        return NULL;
+    hipio_cursor_init(&cursor, request->memory_layout, request->memory_start + at);
+    if (hipio_cursor_next_run(&cursor, bytes, &offset) < bytes)
+        return NULL;
+    char *memory = (char *)((uintptr_t)request->base + (uintptr_t)offset);
+    return hipio_device_probe(memory, bytes) == 0 ? memory : NULL;
+}
 
 static void abandon(struct hipio_piece *piece)
 {
@@ -109,14 +132,45 @@ static void make_piece(struct hipio_shipper *self, int i, int slot, struct hipio
     piece->pieces = self->route.pieces + 1;
 }
 
-static void send(struct hipio_shipper *self, int slot, enum hipio_exchange_event event,
-                 const struct hipio_piece *piece, uint64_t bytes)
+/* A message between the slot and its aggregator. */
+static struct hipio_letter letter(const struct hipio_shipper *self, int slot,
+                                  enum hipio_exchange_event event, void *bytes, uint64_t length)
 {
-    struct hipio_exchange_room *room = self->room;
+    return (struct hipio_letter){.request = hipio_exchange_room_request(self->room, event, slot),
+                                 .bytes = bytes,
+                                 .length = length,
+                                 .rank = self->room->aggregator[self->slot[slot].pair]};
+}
 
-    PMPI_Isend(piece, (int)bytes, MPI_BYTE, room->aggregator[self->slot[slot].pair],
-               hipio_exchange_room_tag(room, piece->round), room->comm,
-               hipio_exchange_room_request(room, event, slot));
+static void send(struct hipio_shipper *self, int slot, enum hipio_exchange_event event,
+                 struct hipio_piece *piece, uint64_t bytes)
+{
+    struct hipio_letter out = letter(self, slot, event, piece, bytes);
+
+    out.tag = hipio_exchange_room_tag(self->room, piece->round);
+    hipio_mail_send(self->room, &out);
+}
+
+/* Waits for an answer with so many bytes behind it, or for a word. */
+static void await(struct hipio_shipper *self, int slot, int tag, uint64_t bytes)
+{
+    struct hipio_letter in = letter(self, slot, HIPIO_EXCHANGE_ANSWERED,
+                                    hipio_exchange_room_answer(self->room, false, slot),
+                                    sizeof(struct hipio_piece_answer) + bytes);
+
+    in.tag = tag;
+    hipio_mail_receive(self->room, &in);
+}
+
+/* The user's memory itself, beside the piece that names it. */
+static struct hipio_letter in_place(const struct hipio_shipper *self, int slot,
+                                    const struct hipio_piece *piece)
+{
+    struct hipio_letter bytes =
+        letter(self, slot, HIPIO_EXCHANGE_MOVED, self->slot[slot].in_place, piece->bytes);
+
+    bytes.tag = hipio_exchange_room_bytes_tag(piece->slot);
+    return bytes;
 }
 
 static struct hipio_piece *piece_in(const struct hipio_shipper *self, int slot)
@@ -127,24 +181,35 @@ static struct hipio_piece *piece_in(const struct hipio_shipper *self, int slot)
 /* Asks for bytes. */
 static void request_bytes(struct hipio_shipper *self, int slot)
 {
-    struct hipio_exchange_room *room = self->room;
-    const struct hipio_piece *piece = piece_in(self, slot);
+    struct hipio_piece *piece = piece_in(self, slot);
+    uint64_t packed = piece->bytes;
 
+    if (self->slot[slot].in_place) {
+        struct hipio_letter bytes = in_place(self, slot, piece);
+        hipio_mail_receive(self->room, &bytes);
+        piece->flags |= HIPIO_PIECE_APART;
+        packed = 0;
+    }
     if (piece->bytes)
-        PMPI_Irecv(hipio_exchange_room_answer(room, false, slot),
-                   (int)(sizeof(struct hipio_piece_answer) + piece->bytes), MPI_BYTE,
-                   room->aggregator[self->slot[slot].pair], hipio_exchange_room_answer_tag(slot),
-                   room->comm, hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
+        await(self, slot, hipio_exchange_room_answer_tag(slot), packed);
     send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece, hipio_piece_list_bytes(piece));
 }
 
-/* Packs bytes behind their list; they are sent when that is done. */
+/* Packs bytes behind their list, unless MPI can take them where they are. They are sent when they
+ * are at the head of the queue. */
 static void pack_bytes(struct hipio_shipper *self, int slot)
 {
-    const struct hipio_piece *piece = piece_in(self, slot);
+    struct hipio_piece *piece = piece_in(self, slot);
+    struct hipio_request *part = &self->slot[slot].part;
 
-    self->slot[slot].part = packed_part_of(self, self->slot[slot].at, piece->bytes,
-                                           (const char *)piece + hipio_piece_list_bytes(piece));
+    if (self->slot[slot].in_place) {
+        piece->flags |= HIPIO_PIECE_APART;
+        piece->slot = piece->pieces % HIPIO_EXCHANGE_SLOTS;
+        part->length = 0;
+    } else {
+        *part = packed_part_of(self, self->slot[slot].at, piece->bytes,
+                               (const char *)piece + hipio_piece_list_bytes(piece));
+    }
     work(self, slot);
 }
 
@@ -157,6 +222,7 @@ static void ship(struct hipio_shipper *self, int i, int slot)
     make_piece(self, i, slot, piece);
     self->slot[slot].pair = i;
     self->slot[slot].beside = false;
+    self->slot[slot].in_place = place_of(self, pair->at, piece->bytes);
     self->slot[slot].round = pair->round;
     self->slot[slot].at = pair->at;
     self->slot[slot].bytes = piece->bytes;
@@ -183,15 +249,14 @@ static void ask(struct hipio_shipper *self, int i, int slot)
     hipio_route_begin(&self->route, i);
     self->slot[slot].pair = i;
     self->slot[slot].beside = true;
+    self->slot[slot].in_place = NULL;
     self->slot[slot].round = pair->round;
     self->slot[slot].at = pair->at;
     self->slot[slot].bytes = self->route.limit - pair->at;
     *last = (struct hipio_piece){
         .round = pair->round, .flags = HIPIO_PIECE_FIRST | HIPIO_PIECE_LAST, .pieces = 1};
     hipio_route_announce(&self->route, i, self->code != MPI_SUCCESS, last);
-    PMPI_Irecv(hipio_exchange_room_answer(room, false, slot), sizeof(struct hipio_piece_answer),
-               MPI_BYTE, room->aggregator[i], hipio_exchange_room_word_tag(), room->comm,
-               hipio_exchange_room_request(room, HIPIO_EXCHANGE_ANSWERED, slot));
+    await(self, slot, hipio_exchange_room_word_tag(), 0);
     if (reads(self)) {
         last[1] = *last;
         last[1].flags = HIPIO_PIECE_FIRST;
@@ -288,23 +353,37 @@ static void cover(const struct hipio_shipper *self, int slot)
 /* Tells the aggregator that this rank has done with its basin. */
 static void leave_basin(struct hipio_shipper *self, int slot)
 {
-    const struct hipio_piece *last = piece_in(self, slot);
+    struct hipio_piece *last = piece_in(self, slot);
 
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     send(self, slot, HIPIO_EXCHANGE_SHIPPED, last, sizeof *last);
 }
 
-/* Sends a piece that is packed, or, if that failed, an empty one in its place: the aggregator
- * counts on it. */
+/* Sends a piece whose turn it is, or, if packing it failed, an empty one in its place: the
+ * aggregator counts on it. */
 static void send_packed(struct hipio_shipper *self, int slot, int rc)
 {
     struct hipio_piece *piece = piece_in(self, slot);
 
-    if (rc)
+    if (rc) {
         piece->strips = 0;
-    if (rc)
         piece->bytes = 0;
-    send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece, hipio_piece_list_bytes(piece) + piece->bytes);
+    }
+    uint64_t packed = self->slot[slot].in_place ? 0 : piece->bytes;
+    send(self, slot, HIPIO_EXCHANGE_SHIPPED, piece, hipio_piece_list_bytes(piece) + packed);
+    if (self->slot[slot].in_place) {
+        struct hipio_letter bytes = in_place(self, slot, piece);
+        hipio_mail_send(self->room, &bytes);
+    }
+}
+
+static void count(const struct hipio_shipper *self, int slot, uint64_t bytes)
+{
+    hipio_stats_add(self->slot[slot].beside ? HIPIO_COUNT_exchange_shared
+                                            : HIPIO_COUNT_exchange_sent,
+                    (int64_t)bytes);
+    if (self->slot[slot].in_place)
+        hipio_stats_add(HIPIO_COUNT_exchange_in_place, (int64_t)bytes);
 }
 
 static void finish(struct hipio_shipper *self, int slot)
@@ -315,9 +394,7 @@ static void finish(struct hipio_shipper *self, int slot)
     if (rc)
         fail(self, rc, part->text);
     else
-        hipio_stats_add(self->slot[slot].beside ? HIPIO_COUNT_exchange_shared
-                                                : HIPIO_COUNT_exchange_sent,
-                        part->length);
+        count(self, slot, self->slot[slot].in_place ? self->slot[slot].bytes : part->length);
     if (self->slot[slot].beside) {
         if (rc == 0 && !reads(self))
             cover(self, slot);
@@ -352,7 +429,9 @@ static void heard(struct hipio_shipper *self, int slot)
     bool use = !answer->failed && self->code == MPI_SUCCESS;
 
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!self->slot[slot].beside && use)
+    if (self->slot[slot].in_place && use)
+        count(self, slot, find_end(self, slot, answer->end));
+    else if (!self->slot[slot].beside && use)
         unpack(self, slot, answer);
     else if (use)
         move_beside(self, slot, answer);

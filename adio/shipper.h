@@ -15,6 +15,7 @@ struct hipio_shipper_slot {
     int pair;                  /* whose piece it is */
     bool beside;               /* its bytes go to or from the aggregator's basin */
     bool working;              /* `part` is on its way; nothing is sent or received */
+    char *in_place;            /* the user's memory, which MPI takes as it is; NULL: by `part` */
     int64_t round;             /* of the piece */
     uint64_t at, bytes;        /* of the access */
     struct hipio_request part; /* between the user's memory and the slot, or the basin */

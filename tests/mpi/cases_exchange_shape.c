@@ -220,12 +220,106 @@ static void apart(void)
               BYTES - BYTES / case_ranks());
 }
 
+enum { OWN = 1 << 20, SHORT = 12345 };
+
+/* Every rank's bytes go as messages to the aggregator, rank 0, or come from it, in blocks; in
+ * memory they are one run or, `strided`, halves with a gap between. */
+static MPI_File open_blocks(int64_t block, const char *path, bool strided, MPI_Datatype *memory)
+{
+    MPI_File file = file_open(path, MPI_MODE_CREATE | MPI_MODE_RDWR,
+                              "hipio_collective=exchange,hipio_shared_ranks=1");
+    MPI_Datatype view;
+
+    MPI_Type_vector((int)(OWN / block), (int)block, (int)block * case_ranks(), MPI_BYTE, &view);
+    MPI_Type_commit(&view);
+    check_ok(MPI_File_set_view(file, (MPI_Offset)case_rank() * block, MPI_BYTE, view, "native",
+                               MPI_INFO_NULL),
+             "set_view");
+    MPI_Type_free(&view);
+    MPI_Type_vector(OWN / 4096, strided ? 4000 : 4096, 4096, MPI_BYTE, memory);
+    MPI_Type_commit(memory);
+    return file;
+}
+
+static void check_in_place(enum gpu_kind kind, int64_t block, bool strided)
+{
+    struct buffer buffer = buffer_new(kind, OWN);
+    MPI_Datatype memory;
+    MPI_File file = open_blocks(block, "place.dat", strided, &memory);
+    struct counts before = counts_now();
+    int64_t in_place = counter("io_hipio_exchange_in_place"), sent;
+    uint64_t seed = 70 + (uint64_t)case_rank();
+
+    watch_step("%s memory, blocks of %lld, %s", gpu_kind_name(kind), (long long)block,
+               strided ? "strided" : "one run");
+    buffer_fill(&buffer, 0, seed, 0, OWN);
+    check_ok(MPI_File_write_at_all(file, 0, buffer.at, 1, memory, MPI_STATUS_IGNORE), "write");
+    buffer_poison(&buffer);
+    check_ok(MPI_File_read_at_all(file, 0, buffer.at, 1, memory, MPI_STATUS_IGNORE), "read");
+    for (int64_t at = 0; at < OWN; at += 4096) {
+        buffer_check(&buffer, (size_t)at, seed, (uint64_t)at, 4000);
+        if (strided)
+            buffer_check_poison(&buffer, (size_t)at + 4000, 96);
+    }
+    sent = counts_now().sent - before.sent;
+    in_place = counter("io_hipio_exchange_in_place") - in_place;
+    check(sent == (case_rank() == 0 ? 0
+                   : strided        ? OWN / 4096 * 8000
+                                    : 2 * OWN),
+          "%lld bytes in messages", (long long)sent);
+    check(in_place == (strided || kind != GPU_HOST ? 0 : sent),
+          "%lld bytes in place of %lld in messages", (long long)in_place, (long long)sent);
+    MPI_Type_free(&memory);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("place.dat");
+}
+
+/* Behind the end of the file nothing is received. */
+static void check_short(int64_t block)
+{
+    struct buffer buffer = buffer_new(GPU_HOST, OWN);
+    int64_t from = (int64_t)case_rank() * block, there = SHORT - from;
+    MPI_Datatype memory;
+    MPI_File file;
+    MPI_Status status;
+
+    file_make("place.dat", 5, SHORT);
+    file = open_blocks(block, "place.dat", false, &memory);
+    watch_step("a short file, blocks of %lld", (long long)block);
+    there = there < 0 ? 0 : there > block ? block : there;
+    check_ok(MPI_File_read_at_all(file, 0, buffer.at, 1, memory, &status), "read");
+    check_bytes(&status, there, "read");
+    buffer_check(&buffer, 0, 5, (uint64_t)from, (size_t)there);
+    buffer_check_poison(&buffer, (size_t)there, OWN - (size_t)there);
+    MPI_Type_free(&memory);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("place.dat");
+}
+
+/* MPI takes host memory as it is, and puts answers there, where that is one run. */
+static void in_place(void)
+{
+    int provided;
+
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    for (int64_t block = 8192; block <= OWN; block *= 128) {
+        check_in_place(GPU_HOST, block, false);
+        check_in_place(GPU_HOST, block, true);
+        check_in_place((enum gpu_kind)(case_kinds() > 1 ? GPU_DEVICE : GPU_HOST), block, false);
+        check_short(block);
+    }
+    MPI_T_finalize();
+}
+
 static const struct test_case cases[] = {
     {"far", "pieces far apart", 1, 16, NEEDS_HIPIO, far_apart},
     {"same", "all read the same", 1, 16, NEEDS_HIPIO, all_read_the_same},
     {"large", "more than 2 GiB a rank", 1, 4, NEEDS_HIPIO | NEEDS_REQUEST, large},
     {"apart", "ranks on hosts of their own", 2, 2, NEEDS_HIPIO | NEEDS_REQUEST, apart},
     {"ways", "the way that bytes take", 2, 2, NEEDS_HIPIO, ways},
+    {"in_place", "messages from and to the buffer itself", 2, 4, NEEDS_HIPIO, in_place},
     {"straight", "from the GPU to shared memory", 2, 4, NEEDS_HIPIO | NEEDS_GPU, straight},
 };
 

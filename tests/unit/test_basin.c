@@ -225,6 +225,47 @@ static void refuses_unsound_pieces(void **state)
     assert_false(hipio_piece_is_sound(&message.piece, 64 + 16 + 8, 1000, true));
 }
 
+/* Pieces that are one run in the memory can be sent from there and received there. */
+static void knows_the_place_of_a_run(void **state)
+{
+    struct {
+        struct hipio_piece piece;
+        struct hipio_piece_strip strip[2];
+    } message = {.piece = {.strips = 1, .bytes = 64}, .strip = {{100, 64, 1, 0}, {200, 8, 1, 0}}};
+
+    (void)state;
+    open_basin();
+    assert_ptr_equal(hipio_basin_place(&fixture.basin, &message.piece), fixture.basin.memory + 100);
+    message.strip[0] = (struct hipio_piece_strip){100, 16, 4, 16};
+    assert_ptr_equal(hipio_basin_place(&fixture.basin, &message.piece), fixture.basin.memory + 100);
+    message.strip[0].stride = 17;
+    assert_null(hipio_basin_place(&fixture.basin, &message.piece));
+    message.strip[0] = (struct hipio_piece_strip){100, 64, 1, 0};
+    message.piece.strips = 2;
+    assert_null(hipio_basin_place(&fixture.basin, &message.piece));
+    message.piece.strips = 0;
+    assert_null(hipio_basin_place(&fixture.basin, &message.piece));
+}
+
+/* What a read finds of a piece before the end of the file. */
+static void counts_bytes_below(void **state)
+{
+    struct {
+        struct hipio_piece piece;
+        struct hipio_piece_strip strip[2];
+    } message = {.piece = {.strips = 2, .bytes = 45}, .strip = {{100, 10, 4, 20}, {500, 5, 1, 0}}};
+
+    (void)state;
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 0), 0);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 100), 0);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 103), 3);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 115), 10);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 121), 11);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 499), 40);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, 504), 44);
+    assert_int_equal(hipio_piece_bytes_below(&message.piece, UINT64_MAX), 45);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +276,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(fetches_to_the_end, set_up, tear_down),
         cmocka_unit_test(lists_within_limits),
         cmocka_unit_test(refuses_unsound_pieces),
+        cmocka_unit_test_setup_teardown(knows_the_place_of_a_run, set_up, tear_down),
+        cmocka_unit_test(counts_bytes_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
