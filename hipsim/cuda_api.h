@@ -74,6 +74,7 @@ int cuCtxDisablePeerAccess(void *context);
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
 int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuDevicePrimaryCtxRelease_v2(int device);
+int cuDevicePrimaryCtxReset_v2(int device);
 
 /* cuda_memory.c */
 int cuPointerGetAttribute(void *value, int attribute, cuda_pointer pointer);

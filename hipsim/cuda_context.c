@@ -133,7 +133,7 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
         rc = HIPSIM_INVALID_VALUE;
     if (!rc) {
         *flags = 0;
-        *active = atomic_load(&self->contexts) > 0;
+        *active = atomic_load(&self->contexts) > 0 && !atomic_load(&self->reset);
     }
     return hipsim_leave(rc);
 }
@@ -151,6 +151,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
         return hipsim_leave(rc);
     if (atomic_fetch_add(&self->contexts, 1) == 0)
         hipsim_counters_add(HIPSIM_COUNT_contexts, 1);
+    atomic_store(&self->reset, false);
     *context = hipsim_cuda_context(device);
     return hipsim_leave(0);
 }
@@ -165,6 +166,21 @@ int cuDevicePrimaryCtxRelease_v2(int device)
     if (!rc && atomic_fetch_sub(&self->contexts, 1) <= 0) {
         atomic_fetch_add(&self->contexts, 1);
         rc = HIPSIM_INVALID_CONTEXT;
+    }
+    return hipsim_leave(rc);
+}
+
+/* Who has retained the context still has; it works again when somebody retains it anew. */
+int cuDevicePrimaryCtxReset_v2(int device)
+{
+    int rc = hipsim_enter(__func__, HIPSIM_NEED_INIT);
+    struct hipsim_device *self = rc ? NULL : hipsim_device_get(device);
+
+    if (!rc && !self)
+        rc = HIPSIM_INVALID_DEVICE;
+    if (!rc) {
+        hipsim_device_reset(device);
+        atomic_store(&self->reset, true);
     }
     return hipsim_leave(rc);
 }

@@ -4,7 +4,10 @@
 
 #include "counters.h"
 #include "error.h"
+#include "event.h"
 #include "flavor.h"
+#include "memory.h"
+#include "module.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -109,6 +112,19 @@ int hipsim_device_drain(int index)
     }
     free(points);
     return atomic_load(&device->sticky);
+}
+
+void hipsim_device_reset(int index)
+{
+    struct hipsim_device *device = hipsim_device_get(index);
+
+    hipsim_device_drain(index);
+    hipsim_stream_end_all(device);
+    hipsim_event_end_all(index);
+    hipsim_module_end_all(index);
+    hipsim_memory_end_all(index);
+    atomic_store(&device->peers, 0);
+    atomic_store(&device->sticky, 0);
 }
 
 int hipsim_device_attribute(int index, enum hipsim_attribute attribute)

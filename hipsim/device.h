@@ -15,6 +15,7 @@ struct hipsim_device {
     atomic_int sticky;   /* the error that all work answers since a fault, 0 = healthy */
     atomic_uint peers;   /* bit n: this device may use memory of device n */
     atomic_int contexts; /* CUDA: how often the primary context is retained */
+    atomic_bool reset;   /* CUDA: and nobody has retained it since: nothing works */
     /* Guards the list, every stream's place in it and the order of submission between the legacy
      * stream and the blocking ones. Taken before a stream's own lock, never after. */
     pthread_mutex_t lock;
@@ -34,6 +35,10 @@ int hipsim_device_sticky(int index);
 bool hipsim_device_reaches(int device, int owner);
 int hipsim_device_enable_peer(int device, int peer);
 int hipsim_device_disable_peer(int device, int peer);
+
+/* Ends all that was made on the device: streams but the default ones, events, modules, memory. The
+ * device is as new, healthy again too. */
+void hipsim_device_reset(int index);
 
 /* Waits for everything submitted to the device so far. Returns 0 or its sticky error. */
 int hipsim_device_drain(int index);

@@ -98,6 +98,21 @@ int hipsim_event_destroy(void *handle)
     return 0;
 }
 
+void hipsim_event_end_all(int device)
+{
+    struct hipsim_event *event;
+
+    do {
+        pthread_mutex_lock(&events.lock);
+        event = events.first;
+        while (event && event->device != device)
+            event = event->next;
+        pthread_mutex_unlock(&events.lock);
+        if (event)
+            hipsim_event_destroy(event);
+    } while (event);
+}
+
 static void run_record(struct hipsim_op *op, struct hipsim_stream *stream)
 {
     struct mark *mark = ((struct record_op *)op)->mark;

@@ -10,6 +10,7 @@ enum { HIPSIM_EVENT_BLOCKING = 1, HIPSIM_EVENT_NO_TIMING = 2 };
 int hipsim_event_create(int device, unsigned flags, struct hipsim_event **out);
 /* An event may be destroyed before its point is reached. */
 int hipsim_event_destroy(void *handle);
+void hipsim_event_end_all(int device);
 int hipsim_event_record(void *handle, struct hipsim_stream *stream);
 int hipsim_event_query(void *handle);
 int hipsim_event_synchronize(void *handle);

@@ -59,6 +59,7 @@ int hipDeviceEnablePeerAccess(int peer, unsigned flags);
 int hipDeviceDisablePeerAccess(int peer);
 int hipDeviceGetStreamPriorityRange(int *least, int *greatest);
 int hipDeviceSynchronize(void);
+int hipDeviceReset(void);
 int hipGetLastError(void);
 int hipPeekAtLastError(void);
 int hipExtGetLastError(void);

@@ -280,6 +280,15 @@ int hipDeviceGetStreamPriorityRange(int *least, int *greatest)
     return hipsim_leave(rc);
 }
 
+int hipDeviceReset(void)
+{
+    int rc = hipsim_enter(__func__, HIPSIM_NEED_INIT);
+
+    if (!rc)
+        hipsim_device_reset(hipsim_current_device());
+    return hipsim_leave(rc);
+}
+
 int hipDeviceSynchronize(void)
 {
     int rc = hipsim_enter(__func__, HIPSIM_NEED_DEVICE);

@@ -308,6 +308,26 @@ int hipsim_memory_unregister(void *pointer)
     return 0;
 }
 
+void hipsim_memory_end_all(int device)
+{
+    struct hipsim_block *block;
+
+    do {
+        block = NULL;
+        pthread_rwlock_wrlock(&table.lock);
+        for (size_t i = 0; i < table.count && !block; i++)
+            if (table.slots[i].block->device == device)
+                block = table.slots[i].block;
+        if (block)
+            unpublish(block);
+        pthread_rwlock_unlock(&table.lock);
+        if (block) {
+            count_block(block, -1);
+            hipsim_memory_release(block);
+        }
+    } while (block);
+}
+
 struct hipsim_block *hipsim_memory_find(const void *pointer)
 {
     struct hipsim_block *block;

@@ -52,6 +52,8 @@ int hipsim_memory_free(void *pointer, unsigned kinds);
  * nothing behind them. */
 int hipsim_memory_add_piece(int device, char *pointer, char *view, size_t bytes);
 int hipsim_memory_remove_piece(void *pointer);
+/* Frees and unregisters all that was made on the device. */
+void hipsim_memory_end_all(int device);
 int hipsim_memory_register(void *pointer, size_t bytes, int device, unsigned flags);
 int hipsim_memory_unregister(void *pointer);
 

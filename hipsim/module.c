@@ -130,6 +130,21 @@ int hipsim_module_unload(void *handle)
     return 0;
 }
 
+void hipsim_module_end_all(int device)
+{
+    struct module *module;
+
+    do {
+        pthread_mutex_lock(&modules.lock);
+        module = modules.first;
+        while (module && module->device != device)
+            module = module->next;
+        pthread_mutex_unlock(&modules.lock);
+        if (module)
+            hipsim_module_unload(module);
+    } while (module);
+}
+
 int hipsim_module_function(void *handle, const char *name, void **function)
 {
     struct module *module;

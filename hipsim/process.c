@@ -76,6 +76,8 @@ static int check_device(void)
 
     if (device < 0)
         return HIPSIM_INVALID_CONTEXT;
+    if (atomic_load(&hipsim_device_get(device)->reset))
+        return HIPSIM_CONTEXT_DESTROYED;
     return hipsim_device_sticky(device);
 }
 

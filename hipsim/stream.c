@@ -97,7 +97,7 @@ static int resolve_legacy(struct hipsim_stream **out)
     if (!device->legacy) {
         device->legacy = new_stream(device->index, 0, 0);
         if (device->legacy) {
-            device->legacy->legacy = true;
+            device->legacy->legacy = device->legacy->standing = true;
             link_stream(device, device->legacy);
         }
     }
@@ -121,6 +121,7 @@ int hipsim_stream_per_thread(struct hipsim_stream **out)
         rc = hipsim_stream_create(device, 0, 0, &thread->per_thread[device]);
         if (rc)
             return rc;
+        thread->per_thread[device]->standing = true;
     }
     hipsim_stream_ref(thread->per_thread[device]);
     *out = thread->per_thread[device];
@@ -199,6 +200,22 @@ int hipsim_stream_destroy(void *handle)
     close_stream(stream);
     hipsim_stream_unref(stream);
     return 0;
+}
+
+/* One at a time: closing takes the lock that guards the list. */
+void hipsim_stream_end_all(struct hipsim_device *device)
+{
+    struct hipsim_stream *stream;
+
+    do {
+        pthread_mutex_lock(&device->lock);
+        for (stream = device->streams; stream; stream = stream->next)
+            if (!stream->standing && !stream->closed)
+                break;
+        pthread_mutex_unlock(&device->lock);
+        if (stream)
+            close_stream(stream);
+    } while (stream);
 }
 
 void hipsim_stream_forget(struct hipsim_stream *stream)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct hipsim_op;
+struct hipsim_device;
 
 enum { HIPSIM_STREAM_NONBLOCKING = 1 };
 
@@ -20,8 +21,9 @@ struct hipsim_stream {
     unsigned flags;
     int priority;
     bool legacy;
-    bool closed; /* the handle is gone; the worker ends once the queue is empty */
-    int capture; /* enum hipsim_capture */
+    bool standing; /* a default stream, which no reset ends */
+    bool closed;   /* the handle is gone; the worker ends once the queue is empty */
+    int capture;   /* enum hipsim_capture */
     pthread_t capturer;
     struct hipsim_stream *next, *previous; /* the device's list, under its lock */
 
@@ -60,6 +62,8 @@ int hipsim_stream_resolve(void *handle, struct hipsim_stream **out);
 int hipsim_stream_per_thread(struct hipsim_stream **out);
 /* Closes the handle; queued work still runs. */
 int hipsim_stream_destroy(void *handle);
+/* Closes the handles of all streams that were created on the device. */
+void hipsim_stream_end_all(struct hipsim_device *device);
 /* Ends the per-thread streams of an ending thread. */
 void hipsim_stream_forget(struct hipsim_stream *stream);
 void hipsim_stream_ref(struct hipsim_stream *stream);

@@ -202,7 +202,37 @@ static void after_the_end(void)
     TRUE(status == 0 || status == -3);
 }
 
+/* Nothing of the device is left, of other devices all; the default stream works on. */
+static void reset(void)
+{
+    void *memory = device_alloc(100), *pinned = pinned_alloc(100), *other, *stream, *event;
+    char host[100];
+
+    OK(hip.hipSetDevice(1));
+    other = device_alloc(100);
+    OK(hip.hipSetDevice(0));
+    OK(hip.hipStreamCreate(&stream));
+    OK(hip.hipEventCreateWithFlags(&event, 0));
+    OK(hip.hipMemsetAsync(memory, 1, 100, stream));
+    OK(hip.hipDeviceReset());
+    EQUAL(hip.counter("streams_live"), 0);
+    EQUAL(hip.counter("events_live"), 0);
+    EQUAL(hip.counter("allocations_live"), 1);
+    EQUAL(hip.counter("pinned_bytes"), 0);
+    EQUAL(hip.hipMemcpy(host, memory, 100, 2), 1);
+    EQUAL(hip.hipHostFree(pinned), 1);
+    TRUE(hip.hipEventQuery(event) != 0);
+    OK(hip.hipMemcpy(host, other, 100, 2));
+    memory = device_alloc(100);
+    OK(hip.hipMemset(memory, 3, 100));
+    OK(hip.hipMemcpy(host, memory, 100, 2));
+    EQUAL(host[99], 3);
+    OK(hip.hipFree(memory));
+    OK(hip.hipFree(other));
+}
+
 static const struct test_case cases[] = {
+    {"reset", reset},
     {"facts", facts},
     {"no_device", no_device},
     {"forked", forked},
