@@ -4,6 +4,7 @@
  */
 #include "channel.h"
 #include "log.h"
+#include "pulse.h"
 #include "stats.h"
 #include "tunables.h"
 #include <errno.h>
@@ -36,6 +37,12 @@ struct hipio_channel_cut hipio_channel_cut(uint64_t buffer_size, bool few)
 
 /* ---- Making and unmaking ---- */
 
+static void count_buffer(const struct hipio_channel *channel, int sign)
+{
+    hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak,
+                      sign * (int64_t)(channel->buffer_size + PAGE));
+}
+
 /* The words have the last page of the allocation. */
 static int make_buffer(struct hipio_channel *channel)
 {
@@ -47,8 +54,7 @@ static int make_buffer(struct hipio_channel *channel)
     channel->buffer = memory;
     channel->words = (struct hipio_channel_words *)(channel->buffer + channel->buffer_size);
     memset(channel->words, 0, PAGE);
-    hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak,
-                      (int64_t)(channel->buffer_size + PAGE));
+    count_buffer(channel, 1);
     return 0;
 }
 
@@ -57,8 +63,7 @@ static void free_buffer(struct hipio_channel *channel)
     if (!channel->buffer)
         return;
     channel->ops->host_free(channel->device, channel->buffer);
-    hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak,
-                      -(int64_t)(channel->buffer_size + PAGE));
+    count_buffer(channel, -1);
     channel->buffer = NULL;
 }
 
@@ -115,6 +120,8 @@ static int make(struct hipio_channel *channel)
     if (status == 0)
         status = streams->device_of(channel->handle, &channel->device);
     if (status == 0)
+        channel->pulse = hipio_pulse(channel->ops, channel->device);
+    if (status == 0)
         status = streams->check(channel->stream);
     if (status == 0)
         status = channel->ops->event_create(channel->device, &channel->last);
@@ -150,7 +157,8 @@ static struct {
     struct hipio_channel *channels;
 } lost = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* After a fault of the device, the runtime may still call what it was given. */
+/* After a fault of the device, the runtime may still call what it was given; after a reset of it,
+ * nothing may be called for what is gone. */
 static void keep(struct hipio_channel *channel)
 {
     pthread_mutex_lock(&lost.lock);
@@ -159,10 +167,27 @@ static void keep(struct hipio_channel *channel)
     pthread_mutex_unlock(&lost.lock);
 }
 
+bool hipio_channel_is_gone(const struct hipio_channel *channel)
+{
+    return !hipio_pulse_is_same(channel->ops, channel->device, channel->pulse);
+}
+
+static void abandon(struct hipio_channel *channel)
+{
+    hipio_gather_abandon(channel->gather);
+    if (channel->buffer)
+        count_buffer(channel, -1);
+    keep(channel);
+}
+
 void hipio_channel_destroy(struct hipio_channel *channel)
 {
     const struct hipio_user_stream_ops *streams = channel->ops->user_streams;
 
+    if (hipio_channel_is_gone(channel)) {
+        abandon(channel);
+        return;
+    }
     if (channel->armed_word.host)
         streams->word_destroy(channel->device, &channel->armed_word);
     if (channel->passed_word.host)
@@ -243,6 +268,9 @@ bool hipio_channel_has_passed(const struct hipio_channel *channel, uint64_t gate
 int hipio_channel_query(const struct hipio_channel *channel)
 {
     const struct hipio_user_stream_ops *streams = channel->ops->user_streams;
+
+    if (hipio_channel_is_gone(channel))
+        return 0;
     const enum hipio_capture_mode before = streams->capture_mode(HIPIO_CAPTURE_RELAXED);
     int status = channel->ops->event_query(channel->last);
 

@@ -41,6 +41,7 @@ struct hipio_channel {
     void *handle; /* the application's */
     struct hipio_stream *stream;
     struct hipio_event *last; /* recorded behind everything that was queued */
+    uint64_t pulse;           /* the device's, of when it was made */
     unsigned flags;
 
     char *buffer; /* pinned; NULL: the device can't run our kernel, and the engine's own staging is
@@ -89,6 +90,8 @@ struct hipio_channel_cut hipio_channel_cut(uint64_t buffer_size, bool few);
 /* Makes everything but the thread. 0 or an error with text. */
 int hipio_channel_create(const struct hipio_device_ops *ops, void *handle, unsigned flags,
                          uint64_t buffer_size, struct hipio_channel **out);
+/* Was its device reset since (pulse.h)? Then all of it is gone. Not for the channel's thread. */
+bool hipio_channel_is_gone(const struct hipio_channel *channel);
 /* Nothing may be queued any more. */
 void hipio_channel_destroy(struct hipio_channel *channel);
 

@@ -4,6 +4,8 @@
  */
 #include "engine.h"
 #include "lanes.h"
+#include "module.h"
+#include "pulse.h"
 #include "request.h"
 #include "slots.h"
 #include "status.h"
@@ -118,6 +120,8 @@ void hipio_engine_shutdown(void)
     close_door();
     hipio_lanes_shutdown();
     hipio_slots_shutdown();
+    hipio_module_shutdown();
+    hipio_pulse_shutdown();
     hipio_uring_shutdown();
     open_door();
 }

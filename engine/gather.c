@@ -448,8 +448,10 @@ int hipio_gather_create(const struct hipio_device_ops *ops, int device, struct h
     if (status < 0)
         return status;
     struct hipio_gather *gather = calloc(1, sizeof *gather);
-    if (!gather)
+    if (!gather) {
+        hipio_module_put(&module);
         return hipio_status_set(-ENOMEM, "no memory for a stream's kernel launches");
+    }
     gather->ops = ops;
     gather->device = device;
     gather->stream = stream;
@@ -458,13 +460,22 @@ int hipio_gather_create(const struct hipio_device_ops *ops, int device, struct h
     return 0;
 }
 
+void hipio_gather_abandon(struct hipio_gather *gather)
+{
+    if (!gather)
+        return;
+    if (gather->table)
+        hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, -(int64_t)TABLE_BYTES);
+    gather->table = NULL;
+    hipio_module_put(&gather->module);
+}
+
 void hipio_gather_destroy(struct hipio_gather *gather)
 {
     if (!gather)
         return;
-    if (gather->table) {
+    if (gather->table)
         gather->ops->host_free(gather->device, gather->table);
-        hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, -(int64_t)TABLE_BYTES);
-    }
+    hipio_gather_abandon(gather);
     free(gather);
 }

@@ -23,6 +23,8 @@ int hipio_gather_create(const struct hipio_device_ops *ops, int device, struct h
                         struct hipio_gather **out);
 /* What it launched must be complete. NULL is allowed. */
 void hipio_gather_destroy(struct hipio_gather *gather);
+/* Its device was reset (pulse.h): what it had there is no longer counted, nor touched. */
+void hipio_gather_abandon(struct hipio_gather *gather);
 
 struct hipio_gather_work {
     void *base;   /* memory offsets are relative to it */

@@ -5,6 +5,7 @@
 #include "lanes.h"
 #include "engine.h"
 #include "mapping.h"
+#include "pulse.h"
 #include "storage/storage.h"
 #include "swap.h"
 #include <errno.h>
@@ -16,8 +17,9 @@
 static struct hipio_workers crew = HIPIO_WORKERS_INIT("hipio-lane");
 
 static struct {
-    pthread_mutex_t lock; /* guards idle */
+    pthread_mutex_t lock; /* guards both lists */
     struct hipio_lane *idle;
+    struct hipio_lane *abandoned; /* their devices were reset: nothing may be called for them */
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct hipio_lane *take_idle(const struct hipio_device_ops *ops, int device)
@@ -46,13 +48,34 @@ static void destroy_lane(struct hipio_lane *lane)
     free(lane);
 }
 
-static int create_lane(const struct hipio_device_ops *ops, int device, struct hipio_lane **out)
+static void abandon_lane(struct hipio_lane *lane)
+{
+    hipio_gather_abandon(lane->gather);
+    free(lane->scratch);
+    lane->scratch = NULL;
+    pthread_mutex_lock(&cache.lock);
+    lane->next = cache.abandoned;
+    cache.abandoned = lane;
+    pthread_mutex_unlock(&cache.lock);
+}
+
+static void discard_lane(struct hipio_lane *lane)
+{
+    if (hipio_pulse_is_same(lane->ops, lane->device, lane->pulse))
+        destroy_lane(lane);
+    else
+        abandon_lane(lane);
+}
+
+static int create_lane(const struct hipio_device_ops *ops, int device, uint64_t pulse,
+                       struct hipio_lane **out)
 {
     struct hipio_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return hipio_status_set(-ENOMEM, "no memory for a copy lane");
     lane->ops = ops;
     lane->device = device;
+    lane->pulse = pulse;
     int status = ops->stream_create(device, &lane->stream);
     for (int i = 0; status == 0 && i < 2; i++)
         status = ops->event_create(device, &lane->event[i]);
@@ -66,26 +89,32 @@ static int create_lane(const struct hipio_device_ops *ops, int device, struct hi
 
 int hipio_lanes_borrow(const struct hipio_device_ops *ops, int device, struct hipio_lane **out)
 {
-    struct hipio_lane *lane = take_idle(ops, device);
+    const uint64_t pulse = hipio_pulse(ops, device);
+    struct hipio_lane *lane;
+
+    while ((lane = take_idle(ops, device)) && lane->pulse != pulse)
+        abandon_lane(lane);
     if (!lane)
-        return create_lane(ops, device, out);
+        return create_lane(ops, device, pulse, out);
     *out = lane;
     return 0;
 }
 
-static void destroy_idle(const struct hipio_device_ops *ops, int device)
+/* All idle lanes of the device, and this one. */
+static void discard_all(struct hipio_lane *lane)
 {
-    struct hipio_lane *lane;
+    const struct hipio_device_ops *ops = lane->ops;
+    const int device = lane->device;
 
-    while ((lane = take_idle(ops, device)))
-        destroy_lane(lane);
+    do
+        discard_lane(lane);
+    while ((lane = take_idle(ops, device)));
 }
 
 void hipio_lanes_return(struct hipio_lane *lane)
 {
     if (lane->broken) {
-        destroy_idle(lane->ops, lane->device);
-        destroy_lane(lane);
+        discard_all(lane);
         return;
     }
     pthread_mutex_lock(&cache.lock);
@@ -358,7 +387,7 @@ void hipio_lanes_shutdown(void)
     pthread_mutex_unlock(&cache.lock);
     while (lane) {
         struct hipio_lane *next = lane->next;
-        destroy_lane(lane);
+        discard_lane(lane);
         lane = next;
     }
 }

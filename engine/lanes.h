@@ -28,6 +28,7 @@ struct hipio_lane {
     struct hipio_gather *gather; /* or NULL until it is needed */
     bool gather_refused;         /* none to have on this device */
     bool broken;                 /* a call on it failed: it is not lent again */
+    uint64_t pulse;              /* the device's, of when it was made */
     struct hipio_lane *next;
 };
 

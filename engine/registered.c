@@ -4,6 +4,7 @@
  */
 #include "registered.h"
 #include "log.h"
+#include "pulse.h"
 #include "slots.h"
 #include "stats.h"
 #include "status.h"
@@ -20,21 +21,33 @@ struct registration {
     int state;                          /* atomic; an enum state */
     const struct hipio_device_ops *ops; /* set before the state leaves UNTRIED */
     int device;
+    uint64_t pulse; /* the device's, of when it was registered */
     void *memory;
     uint64_t bytes;
 };
 
 static char room;
 
+static bool is_gone(const struct registration *self)
+{
+    return !hipio_pulse_is_same(self->ops, self->device, self->pulse);
+}
+
+/* A reset of the device has ended the registration. */
+static void forget(struct registration *self)
+{
+    if (!is_gone(self))
+        self->ops->host_unregister(self->device, self->memory);
+    hipio_slots_unreserve(self->bytes);
+}
+
 /* The child of a fork has the memory, but not the runtime. */
 static void destroy(struct hipio_attachment *attachment, bool forked)
 {
     struct registration *self = (struct registration *)attachment;
 
-    if (self->state == KNOWN && !forked) {
-        self->ops->host_unregister(self->device, self->memory);
-        hipio_slots_unreserve(self->bytes);
-    }
+    if (self->state == KNOWN && !forked)
+        forget(self);
     pthread_mutex_destroy(&self->lock);
     free(self);
 }
@@ -83,6 +96,7 @@ static int make_known(struct registration *self, struct hipio_file *window)
     if (!hipio_slots_reserve(self->bytes, limit - limit / 4))
         return hipio_status_set(-ENOTSUP, "%llu bytes are more than pinned_limit leaves for it",
                                 (unsigned long long)self->bytes);
+    self->pulse = hipio_pulse(self->ops, self->device);
     int rc = self->ops->host_register(self->device, self->memory, self->bytes);
     if (rc < 0)
         hipio_slots_unreserve(self->bytes);
@@ -110,6 +124,10 @@ int hipio_registered_ensure(struct hipio_file *window, const struct hipio_memory
     if (!self)
         return hipio_status_set(-ENOTSUP, "%s: no memory to register it", hipio_file_name(window));
     pthread_mutex_lock(&self->lock);
+    if (self->state == KNOWN && is_gone(self)) {
+        forget(self);
+        __atomic_store_n(&self->state, UNTRIED, __ATOMIC_RELEASE);
+    }
     if (self->state == UNTRIED)
         try(self, window, memory);
     pthread_mutex_unlock(&self->lock);

@@ -4,6 +4,7 @@
  */
 #include "slots.h"
 #include "log.h"
+#include "pulse.h"
 #include "stats.h"
 #include "status.h"
 #include <errno.h>
@@ -23,7 +24,8 @@ static struct {
 
 static bool fits(const struct hipio_slot *slot, const struct hipio_slots_want *want)
 {
-    return slot->ops == want->ops && slot->device == want->device && slot->bytes == want->bytes;
+    return slot->ops == want->ops && slot->device == want->device && slot->pulse == want->pulse &&
+           slot->bytes == want->bytes;
 }
 
 /* Takes the first idle slot that fits `want`, or with `foreign` the first that doesn't. */
@@ -42,7 +44,9 @@ static struct hipio_slot *take_idle(const struct hipio_slots_want *want, bool fo
 static void free_pinned(struct hipio_slot *slot)
 {
     hipio_standing_end(&slot->standing);
-    slot->ops->host_free(slot->device, slot->memory);
+    /* What was pinned before the device was reset is gone. */
+    if (hipio_pulse_is_same(slot->ops, slot->device, slot->pulse))
+        slot->ops->host_free(slot->device, slot->memory);
     hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, -(int64_t)slot->bytes);
     free(slot);
 }
@@ -83,6 +87,7 @@ static struct hipio_slot *new_pinned(const struct hipio_slots_want *want)
     slot->pinned = true;
     slot->ops = want->ops;
     slot->device = want->device;
+    slot->pulse = want->pulse;
     hipio_standing_begin(&slot->standing, slot->memory, slot->bytes);
     hipio_stats_level(HIPIO_COUNT_pinned_now, HIPIO_COUNT_pinned_peak, (int64_t)want->bytes);
     return slot;

@@ -20,6 +20,7 @@ struct hipio_slot {
     /* The pool's own. */
     const struct hipio_device_ops *ops;
     int device;
+    uint64_t pulse;
     struct hipio_standing standing; /* of pinned memory, as long as it is allocated */
     struct hipio_slot *next;
 };
@@ -27,6 +28,7 @@ struct hipio_slot {
 struct hipio_slots_want {
     const struct hipio_device_ops *ops;
     int device;
+    uint64_t pulse; /* the device's (pulse.h) */
     uint64_t bytes; /* multiple of 4096 */
     uint64_t limit; /* most pinned bytes of the process (setting pinned_limit) */
 };

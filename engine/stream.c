@@ -235,7 +235,7 @@ static struct hipio_channel *find(void *handle)
     for (; channel; channel = channel->next) {
         int device;
 
-        if (channel->handle != handle || !channel->registered)
+        if (channel->handle != handle || !channel->registered || hipio_channel_is_gone(channel))
             continue;
         if (handle || (channel->ops->user_streams->device_of(handle, &device) == 0 &&
                        device == channel->device))

@@ -183,15 +183,17 @@ static void carry_pieces(struct carrier *self)
 static int borrow_slots(struct carrier *self, unsigned lane)
 {
     const struct bounce *bounce = self->bounce;
+    struct hipio_slots_want want = bounce->want;
 
-    int status = hipio_slots_borrow(&bounce->want, lane == 0, &self->stage[0].slot);
+    want.pulse = self->lane->pulse;
+    int status = hipio_slots_borrow(&want, lane == 0, &self->stage[0].slot);
     if (status < 0)
         return status;
     self->stages = 1;
     if (self->stage[0].slot->pinned)
         self->pack.kernels = (enum hipio_switch)hipio_file_tunables(bounce->request->file)->kernels;
     if (bounce->slots > 1 && self->stage[0].slot->pinned &&
-        hipio_slots_borrow(&bounce->want, false, &self->stage[1].slot) == 0)
+        hipio_slots_borrow(&want, false, &self->stage[1].slot) == 0)
         self->stages = 2;
     return 0;
 }

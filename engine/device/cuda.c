@@ -459,6 +459,17 @@ static int module_function(int device, void *module, const char *name, void **fu
     return hipio_cuda_leave(pushed, hipio_cuda_check("cuModuleGetFunction", rc));
 }
 
+static int module_unload(int device, void *module)
+{
+    bool pushed;
+    int rc = hipio_cuda_enter_device(device, &pushed);
+
+    if (rc != 0)
+        return rc;
+    rc = hipio_cuda.cuModuleUnload(module);
+    return hipio_cuda_leave(pushed, hipio_cuda_check("cuModuleUnload", rc));
+}
+
 static int launch(struct hipio_stream *stream, void *function, unsigned blocks, unsigned threads,
                   void **params)
 {
@@ -507,6 +518,7 @@ const struct hipio_device_ops hipio_device_cuda = {
     .event_query = event_query,
     .module_load = module_load,
     .module_function = module_function,
+    .module_unload = module_unload,
     .launch = launch,
     .device_pointer = hipio_cuda_device_pointer,
     .multiprocessors = multiprocessors,

@@ -106,6 +106,7 @@ struct hipio_device_ops {
      * module lives. */
     int (*module_load)(int device, const void *image, void **module);
     int (*module_function)(int device, void *module, const char *name, void **function);
+    int (*module_unload)(int device, void *module);
     int (*launch)(struct hipio_stream *stream, void *function, unsigned blocks, unsigned threads,
                   void **params);
     /* Address of pinned memory as kernels see it. */

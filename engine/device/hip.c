@@ -498,6 +498,11 @@ static int module_function(int device, void *module, const char *name, void **fu
                  check("hipModuleGetFunction", hip.f.hipModuleGetFunction(function, module, name)));
 }
 
+static int module_unload(int device, void *module)
+{
+    return call_on(device, "hipModuleUnload", hip.f.hipModuleUnload, module);
+}
+
 static int launch(struct hipio_stream *stream, void *function, unsigned blocks, unsigned threads,
                   void **params)
 {
@@ -551,6 +556,7 @@ const struct hipio_device_ops hipio_device_hip = {
     .event_query = event_query,
     .module_load = module_load,
     .module_function = module_function,
+    .module_unload = module_unload,
     .launch = launch,
     .device_pointer = hipio_hip_device_pointer,
     .multiprocessors = multiprocessors,

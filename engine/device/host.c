@@ -217,6 +217,13 @@ static int module_function(int device, void *module, const char *name, void **fu
     return refuse_kernels();
 }
 
+static int module_unload(int device, void *module)
+{
+    (void)device;
+    (void)module;
+    return refuse_kernels();
+}
+
 static int launch(struct hipio_stream *stream, void *function, unsigned blocks, unsigned threads,
                   void **params)
 {
@@ -268,6 +275,7 @@ const struct hipio_device_ops hipio_device_host = {
     .event_query = event_complete,
     .module_load = module_load,
     .module_function = module_function,
+    .module_unload = module_unload,
     .launch = launch,
     .device_pointer = device_pointer,
     .multiprocessors = multiprocessors,

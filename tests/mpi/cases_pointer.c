@@ -300,6 +300,42 @@ static void past_the_allocation(void)
     file_remove("past.dat");
 }
 
+/* The application resets its GPU while the file is open, and goes on; MPI_Finalize follows a reset,
+ * too. Runs last. */
+static void device_reset(void)
+{
+    enum { BYTES = 300000 };
+    MPI_File file = file_open("reset.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, NULL);
+    const MPI_Offset own = (MPI_Offset)case_rank() * BYTES;
+
+    for (uint64_t round = 1; round < 4; round++) {
+        struct buffer buffer = buffer_new(GPU_DEVICE, 2 * BYTES);
+        MPI_Request request;
+        MPI_Datatype every_other;
+
+        MPI_Type_vector(BYTES / 100, 100, 200, MPI_BYTE, &every_other);
+        MPI_Type_commit(&every_other);
+        buffer_fill(&buffer, 0, round, 0, BYTES);
+        check_ok(MPI_File_write_at_all(file, own, buffer.at, BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+                 "write_at_all in round %d", (int)round);
+        barrier();
+        file_check("reset.dat", own, round, 0, BYTES);
+        buffer_poison(&buffer);
+        check_ok(MPI_File_read_at(file, own, buffer.at, 1, every_other, MPI_STATUS_IGNORE),
+                 "read_at in round %d", (int)round);
+        buffer_check(&buffer, 2000, round, 1000, 100);
+        buffer_check_poison(&buffer, 2100, 100);
+        check_ok(MPI_File_iread_at_all(file, own, buffer.at, BYTES, MPI_BYTE, &request), "iread");
+        check_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "wait in round %d", (int)round);
+        buffer_check(&buffer, 0, round, 0, BYTES);
+        MPI_Type_free(&every_other);
+        barrier();
+        gpu_reset();
+    }
+    MPI_File_close(&file);
+    file_remove("reset.dat");
+}
+
 static const struct test_case cases[] = {
     {"past", "a count that leaves the allocation", 1, 4, NEEDS_HIPIO | NEEDS_GPU,
      past_the_allocation},
@@ -315,6 +351,8 @@ static const struct test_case cases[] = {
     {"R94_collective", "a bad address on one rank of a collective", 2, 16, NEEDS_GPU,
      wild_in_collective},
     {"R61", "the current device is kept", 1, 16, NEEDS_GPU, current_device},
+    {"reset", "the device is reset while a file is open", 1, 16, NEEDS_HIPIO | NEEDS_GPU,
+     device_reset},
 };
 
 int main(int argc, char **argv)

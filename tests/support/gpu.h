@@ -31,6 +31,9 @@ int gpu_device_of(const void *memory);
 /* Has this process anything on the device? 1: yes, 0: no, -1: the runtime does not tell. */
 int gpu_device_in_use(int device);
 
+/* Ends everything that the process has on the current device. */
+void gpu_reset(void);
+
 /* Memory of that kind; the bytes are undefined. Released with the same kind. */
 void *gpu_alloc(enum gpu_kind kind, size_t bytes);
 void gpu_free(enum gpu_kind kind, void *memory);

@@ -21,6 +21,7 @@ static struct {
     int (*count)(int *);
     int (*name)(char *, int, int);
     int (*retain)(cu_context *, int);
+    int (*reset)(int);
     int (*set_current)(cu_context);
     int (*get_device)(int *);
     int (*context_state)(int, unsigned *, int *);
@@ -51,6 +52,7 @@ static const struct {
     {"cuDeviceGetCount", (void **)&cu.count},
     {"cuDeviceGetName", (void **)&cu.name},
     {"cuDevicePrimaryCtxRetain", (void **)&cu.retain},
+    {"cuDevicePrimaryCtxReset_v2", (void **)&cu.reset},
     {"cuCtxSetCurrent", (void **)&cu.set_current},
     {"cuCtxGetDevice", (void **)&cu.get_device},
     {"cuDevicePrimaryCtxGetState", (void **)&cu.context_state},
@@ -187,6 +189,15 @@ int gpu_device_in_use(int device)
 
     must(cu.context_state(device, &flags, &active), "cuDevicePrimaryCtxGetState");
     return active;
+}
+
+/* As the runtime API: the next use takes hold of the context anew. */
+void gpu_reset(void)
+{
+    const int device = gpu_device();
+
+    must(cu.reset(device), "cuDevicePrimaryCtxReset");
+    gpu_set_device(device);
 }
 
 void *gpu_alloc(enum gpu_kind kind, size_t bytes)

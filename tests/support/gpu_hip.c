@@ -81,6 +81,11 @@ int gpu_device_in_use(int device)
     return -1;
 }
 
+void gpu_reset(void)
+{
+    must(hipDeviceReset(), "hipDeviceReset");
+}
+
 void *gpu_alloc(enum gpu_kind kind, size_t bytes)
 {
     void *memory = NULL;

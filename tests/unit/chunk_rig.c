@@ -21,7 +21,7 @@
 struct hipio_slot *chunk_borrow_of(const struct hipio_device_ops *ops, uint64_t bytes,
                                    uint64_t limit)
 {
-    const struct hipio_slots_want want = {ops, -1, bytes, limit};
+    const struct hipio_slots_want want = {.ops = ops, .device = -1, .bytes = bytes, .limit = limit};
     struct hipio_slot *slot;
 
     assert_int_equal(hipio_slots_borrow(&want, true, &slot), 0);

@@ -290,29 +290,53 @@ static int event_synchronize(struct hipio_event *event)
     return 0;
 }
 
+static struct pinned {
+    void *memory;
+    size_t bytes;
+    struct pinned *next;
+} * pins; /* guarded by `lock` */
+
 static int host_alloc(int device, size_t bytes, void **out)
 {
     (void)device;
     int error = fails(FAKE_HOST_ALLOC);
     if (error)
         return error;
-    /* The size stands in the page before. */
-    char *memory;
-    if (posix_memalign((void **)&memory, 4096, bytes + 4096) != 0)
-        return -ENOMEM;
-    memcpy(memory, &bytes, sizeof bytes);
-    *out = memory + 4096;
+    struct pinned *made = malloc(sizeof *made);
+    if (!made || posix_memalign(&made->memory, 4096, bytes) != 0)
+        abort();
+    made->bytes = bytes;
+    pthread_mutex_lock(&lock);
+    made->next = pins;
+    pins = made;
+    pthread_mutex_unlock(&lock);
+    *out = made->memory;
     count(&counters.pinned, (int64_t)bytes);
     return 0;
+}
+
+static struct pinned **find_pinned(const void *memory)
+{
+    struct pinned **link = &pins;
+
+    while (*link && (uintptr_t)memory - (uintptr_t)(*link)->memory >= (*link)->bytes)
+        link = &(*link)->next;
+    return link;
 }
 
 static int host_free(int device, void *memory)
 {
     (void)device;
-    size_t bytes;
-    memcpy(&bytes, (char *)memory - 4096, sizeof bytes);
-    count(&counters.pinned, -(int64_t)bytes);
-    free((char *)memory - 4096);
+    pthread_mutex_lock(&lock);
+    struct pinned **link = find_pinned(memory);
+    struct pinned *gone = *link;
+    if (!gone || gone->memory != memory)
+        abort();
+    *link = gone->next;
+    pthread_mutex_unlock(&lock);
+    count(&counters.pinned, -(int64_t)gone->bytes);
+    free(gone->memory);
+    free(gone);
     return 0;
 }
 
@@ -372,8 +396,12 @@ static int event_query(struct hipio_event *event)
 
 static int classify(const void *address, struct hipio_memory *memory)
 {
-    (void)memory;
-    return (uintptr_t)address >= DISPLACEMENT ? 0 : 1;
+    pthread_mutex_lock(&lock);
+    const bool known = *find_pinned(address) != NULL;
+    pthread_mutex_unlock(&lock);
+    *memory = (struct hipio_memory){known ? HIPIO_MEMORY_PINNED : HIPIO_MEMORY_DEVICE, 0, known,
+                                    &fake_device};
+    return known || (uintptr_t)address >= DISPLACEMENT ? 0 : 1;
 }
 
 static int attach(bool force)
@@ -419,6 +447,13 @@ static int module_function(int device, void *module, const char *name, void **fu
     (void)name;
     (void)function;
     return -ENOTSUP;
+}
+
+static int module_unload(int device, void *module)
+{
+    (void)device;
+    (void)module;
+    return 0;
 }
 
 static int launch(struct hipio_stream *stream, void *function, unsigned blocks, unsigned threads,
@@ -472,6 +507,7 @@ const struct hipio_device_ops fake_device = {
     .event_query = event_query,
     .module_load = module_load,
     .module_function = module_function,
+    .module_unload = module_unload,
     .launch = launch,
     .device_pointer = device_pointer,
     .multiprocessors = multiprocessors,

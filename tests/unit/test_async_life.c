@@ -380,7 +380,7 @@ static const struct one_test tests[] = {
      queueing_fails},
     {"queueing_fails.copy.host_functions", HOST_FUNCTIONS "HIPSIM_FAIL=hipModuleLaunchKernel:2=999",
      queueing_fails},
-    {"registering_fails.pinned", "HIPSIM_FAIL=hipHostMalloc:1=2", registering_fails},
+    {"registering_fails.pinned", "HIPSIM_FAIL=hipHostMalloc:2=2", registering_fails},
     {"registering_fails.word", "HIPSIM_FAIL=hipExtMallocWithFlags:2=2", registering_fails},
     {"registering_fails.event", "HIPSIM_FAIL=hipEventCreateWithFlags:1=2", registering_fails},
     {"a_fast_path_serves", STRICT, a_fast_path_serves},

@@ -23,7 +23,8 @@
 
 static struct hipio_slots_want want(int device, uint64_t bytes, uint64_t limit)
 {
-    return (struct hipio_slots_want){&fake_device, device, bytes, limit};
+    return (struct hipio_slots_want){
+        .ops = &fake_device, .device = device, .bytes = bytes, .limit = limit};
 }
 
 static int set_up(void **state)

@@ -260,7 +260,8 @@ static void *use_chunks(void *id)
     chunk_open(&rig);
     for (uint64_t i = 0; i < 6; i++) {
         struct hipio_slot *one = chunk_borrow_of(&hipio_device_host, bytes, 6 * CHUNK), *two;
-        const struct hipio_slots_want want = {&hipio_device_host, -1, bytes, 6 * CHUNK};
+        const struct hipio_slots_want want = {
+            .ops = &hipio_device_host, .device = -1, .bytes = bytes, .limit = 6 * CHUNK};
         chunk_use(&rig, one, i);
         if (hipio_slots_borrow(&want, false, &two) == 0) {
             chunk_use(&rig, two, i + 77);
