@@ -5,6 +5,7 @@
 #include "guard.h"
 
 #include "access.h"
+#include "calls.h"
 #include "engine/log.h"
 #include "engine/status.h"
 #include "mpierr.h"
@@ -86,40 +87,33 @@ static void forget_reason(const ompi_file_t *handle)
     free(found);
 }
 
-struct access {
-    const void *buf;
-    int count;
-    struct ompi_datatype_t *type;
-    int fault; /* the MPI error to return; the rest then says "nothing" */
-};
-
 /*
  * Looks at the buffer. A rank whose buffer is refused makes the call all the same, with nothing to
- * move: in a collective the others would wait for it. Only a nonblocking call that is this rank's
- * alone is not made.
+ * move: in a collective the others would wait for it. MPI_SUCCESS, or the error to return then.
  */
-static struct access look(const ompi_file_t *handle, const void *buf, int count,
-                          struct ompi_datatype_t *type)
+static int look(const ompi_file_t *handle, struct hipio_access_arguments *a)
 {
-    const struct hipio_call call = {.buffer = (void *)(uintptr_t)buf, .count = count, .type = type};
-    struct access access = {buf, count, type, MPI_SUCCESS};
+    const struct hipio_call call = {
+        .buffer = (void *)(uintptr_t)a->buf, .count = a->count, .type = a->type};
     struct hipio_memory memory;
     char text[HIPIO_TEXT_MAX], why[HIPIO_TEXT_MAX / 2];
 
-    if (count <= 0 || type == MPI_DATATYPE_NULL)
-        return access;
+    if (a->count <= 0 || a->type == MPI_DATATYPE_NULL)
+        return MPI_SUCCESS;
     int rc = hipio_call_memory(&call, &memory);
     if (rc == 0 && (memory.kind != HIPIO_MEMORY_DEVICE || memory.cpu_access))
-        return access;
+        return MPI_SUCCESS;
     if (rc == 0) {
         tell_reason(handle, why, sizeof why);
         snprintf(text, sizeof text,
                  "%s: the buffer %p is memory of GPU %d, and hipio does not drive this file: %s",
-                 handle->f_filename, buf, memory.device, why);
+                 handle->f_filename, a->buf, memory.device, why);
     } else {
         snprintf(text, sizeof text, "%s: %s", handle->f_filename, hipio_status_text());
     }
-    return (struct access){buf, 0, MPI_BYTE, hipio_mpierr_code(MPI_ERR_BUFFER, text)};
+    a->count = 0;
+    a->type = MPI_BYTE;
+    return hipio_mpierr_code(MPI_ERR_BUFFER, text);
 }
 
 static int first(int fault, int rc)
@@ -127,300 +121,246 @@ static int first(int fault, int rc)
     return fault != MPI_SUCCESS ? fault : rc;
 }
 
-/* The application gets no request with an error, so that the one of the empty call is let go. */
-static int refuse_or(int fault, int rc, struct ompi_request_t **request)
+static int block(ompi_file_t *handle, enum hipio_blocking_call call,
+                 struct hipio_access_arguments *arguments)
 {
+    const int fault = look(handle, arguments);
+
+    return first(fault, hipio_calls_block(below(handle), call, handle, arguments));
+}
+
+/* Of a collective, the application gets no request with an error, so that the one of the empty call
+ * is let go. */
+static int start_with_others(ompi_file_t *handle, enum hipio_nonblocking_call call,
+                             struct hipio_access_arguments *arguments)
+{
+    const int fault = look(handle, arguments);
+
+    int rc = hipio_calls_start(below(handle), call, handle, arguments);
     if (fault != MPI_SUCCESS && rc == MPI_SUCCESS)
-        PMPI_Request_free(request);
+        PMPI_Request_free(arguments->request);
     return first(fault, rc);
 }
 
-static int read_at(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
-                   struct ompi_datatype_t *type, ompi_status_public_t *status)
+/* A nonblocking call that is this rank's alone is not made. */
+static int start_alone(ompi_file_t *handle, enum hipio_nonblocking_call call,
+                       struct hipio_access_arguments *arguments)
 {
-    struct access access = look(handle, buf, count, type);
+    const int fault = look(handle, arguments);
 
-    int rc = below(handle)->io_module_file_read_at(handle, offset, buf, access.count, access.type,
-                                                   status);
-    return first(access.fault, rc);
-}
-
-static int read_at_all(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
-                       struct ompi_datatype_t *type, ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_read_at_all(handle, offset, buf, access.count,
-                                                       access.type, status);
-    return first(access.fault, rc);
-}
-
-static int read_all(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
-                    ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_read_all(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
-}
-
-static int read_shared(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
-                       ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_read_shared(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
-}
-
-static int read_ordered(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
-                        ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_read_ordered(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
-}
-
-static int write_at(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
-                    struct ompi_datatype_t *type, ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_write_at(handle, offset, buf, access.count, access.type,
-                                                    status);
-    return first(access.fault, rc);
-}
-
-static int write_at_all(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
-                        struct ompi_datatype_t *type, ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_write_at_all(handle, offset, buf, access.count,
-                                                        access.type, status);
-    return first(access.fault, rc);
-}
-
-static int write_all(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
-                     ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_write_all(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
-}
-
-static int write_shared(ompi_file_t *handle, const void *buf, int count,
-                        struct ompi_datatype_t *type, ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_write_shared(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
-}
-
-static int write_ordered(ompi_file_t *handle, const void *buf, int count,
-                         struct ompi_datatype_t *type, ompi_status_public_t *status)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_write_ordered(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
-}
-
-static int iread_at(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
-                    struct ompi_datatype_t *type, struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    if (access.fault != MPI_SUCCESS)
-        return access.fault;
-    return below(handle)->io_module_file_iread_at(handle, offset, buf, count, type, request);
-}
-
-static int iread_at_all(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
-                        struct ompi_datatype_t *type, struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_iread_at_all(handle, offset, buf, access.count,
-                                                        access.type, request);
-    return refuse_or(access.fault, rc, request);
-}
-
-static int iread(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
-                 struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    if (access.fault != MPI_SUCCESS)
-        return access.fault;
-    return below(handle)->io_module_file_iread(handle, buf, count, type, request);
-}
-
-static int iread_all(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
-                     struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_iread_all(handle, buf, access.count, access.type, request);
-    return refuse_or(access.fault, rc, request);
-}
-
-static int iread_shared(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
-                        struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    if (access.fault != MPI_SUCCESS)
-        return access.fault;
-    return below(handle)->io_module_file_iread_shared(handle, buf, count, type, request);
-}
-
-static int iwrite_at(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
-                     struct ompi_datatype_t *type, struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    if (access.fault != MPI_SUCCESS)
-        return access.fault;
-    return below(handle)->io_module_file_iwrite_at(handle, offset, buf, count, type, request);
-}
-
-static int iwrite_at_all(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
-                         struct ompi_datatype_t *type, struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_iwrite_at_all(handle, offset, buf, access.count,
-                                                         access.type, request);
-    return refuse_or(access.fault, rc, request);
-}
-
-static int iwrite(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
-                  struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    if (access.fault != MPI_SUCCESS)
-        return access.fault;
-    return below(handle)->io_module_file_iwrite(handle, buf, count, type, request);
-}
-
-static int iwrite_all(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
-                      struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_iwrite_all(handle, buf, access.count, access.type, request);
-    return refuse_or(access.fault, rc, request);
-}
-
-static int iwrite_shared(ompi_file_t *handle, const void *buf, int count,
-                         struct ompi_datatype_t *type, struct ompi_request_t **request)
-{
-    struct access access = look(handle, buf, count, type);
-
-    if (access.fault != MPI_SUCCESS)
-        return access.fault;
-    return below(handle)->io_module_file_iwrite_shared(handle, buf, count, type, request);
+    if (fault != MPI_SUCCESS)
+        return fault;
+    return hipio_calls_start(below(handle), call, handle, arguments);
 }
 
 /* A begin that is refused on this rank alone is ended at once: the application will not do it. */
-static int read_at_all_begin(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
-                             struct ompi_datatype_t *type)
+static int begin(ompi_file_t *handle, enum hipio_split_call call,
+                 struct hipio_access_arguments *arguments)
 {
-    struct access access = look(handle, buf, count, type);
+    const int fault = look(handle, arguments);
 
-    int rc = below(handle)->io_module_file_read_at_all_begin(handle, offset, buf, access.count,
-                                                             access.type);
-    if (rc == MPI_SUCCESS && access.fault != MPI_SUCCESS)
-        below(handle)->io_module_file_read_at_all_end(handle, buf, MPI_STATUS_IGNORE);
-    return first(access.fault, rc);
+    int rc = hipio_calls_begin(below(handle), call, handle, arguments);
+    if (rc == MPI_SUCCESS && fault != MPI_SUCCESS)
+        hipio_calls_end(below(handle), call, handle, arguments);
+    return first(fault, rc);
 }
 
-static int read_all_begin(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_read_all_begin(handle, buf, access.count, access.type);
-    if (rc == MPI_SUCCESS && access.fault != MPI_SUCCESS)
-        below(handle)->io_module_file_read_all_end(handle, buf, MPI_STATUS_IGNORE);
-    return first(access.fault, rc);
-}
-
-static int read_ordered_begin(ompi_file_t *handle, void *buf, int count,
-                              struct ompi_datatype_t *type)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_read_ordered_begin(handle, buf, access.count, access.type);
-    if (rc == MPI_SUCCESS && access.fault != MPI_SUCCESS)
-        below(handle)->io_module_file_read_ordered_end(handle, buf, MPI_STATUS_IGNORE);
-    return first(access.fault, rc);
-}
-
-static int write_at_all_begin(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
-                              struct ompi_datatype_t *type)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_write_at_all_begin(handle, offset, buf, access.count,
-                                                              access.type);
-    if (rc == MPI_SUCCESS && access.fault != MPI_SUCCESS)
-        below(handle)->io_module_file_write_at_all_end(handle, buf, MPI_STATUS_IGNORE);
-    return first(access.fault, rc);
-}
-
-static int write_all_begin(ompi_file_t *handle, const void *buf, int count,
-                           struct ompi_datatype_t *type)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc = below(handle)->io_module_file_write_all_begin(handle, buf, access.count, access.type);
-    if (rc == MPI_SUCCESS && access.fault != MPI_SUCCESS)
-        below(handle)->io_module_file_write_all_end(handle, buf, MPI_STATUS_IGNORE);
-    return first(access.fault, rc);
-}
-
-static int write_ordered_begin(ompi_file_t *handle, const void *buf, int count,
-                               struct ompi_datatype_t *type)
-{
-    struct access access = look(handle, buf, count, type);
-
-    int rc =
-        below(handle)->io_module_file_write_ordered_begin(handle, buf, access.count, access.type);
-    if (rc == MPI_SUCCESS && access.fault != MPI_SUCCESS)
-        below(handle)->io_module_file_write_ordered_end(handle, buf, MPI_STATUS_IGNORE);
-    return first(access.fault, rc);
-}
+/* ---- The members ---- */
 
 /* Named apart from the C library's read and write. */
 static int read_here(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
                      ompi_status_public_t *status)
 {
-    struct access access = look(handle, buf, count, type);
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_READ, &a);
+}
 
-    int rc = below(handle)->io_module_file_read(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
+static int read_at(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
+                   struct ompi_datatype_t *type, ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .status = status};
+    return block(handle, HIPIO_CALL_READ_AT, &a);
+}
+
+static int read_all(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                    ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_READ_ALL, &a);
+}
+
+static int read_at_all(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
+                       struct ompi_datatype_t *type, ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .status = status};
+    return block(handle, HIPIO_CALL_READ_AT_ALL, &a);
+}
+
+static int read_shared(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                       ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_READ_SHARED, &a);
+}
+
+static int read_ordered(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                        ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_READ_ORDERED, &a);
 }
 
 static int write_here(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
                       ompi_status_public_t *status)
 {
-    struct access access = look(handle, buf, count, type);
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_WRITE, &a);
+}
 
-    int rc = below(handle)->io_module_file_write(handle, buf, access.count, access.type, status);
-    return first(access.fault, rc);
+static int write_at(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
+                    struct ompi_datatype_t *type, ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .status = status};
+    return block(handle, HIPIO_CALL_WRITE_AT, &a);
+}
+
+static int write_all(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
+                     ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_WRITE_ALL, &a);
+}
+
+static int write_at_all(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
+                        struct ompi_datatype_t *type, ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .status = status};
+    return block(handle, HIPIO_CALL_WRITE_AT_ALL, &a);
+}
+
+static int write_shared(ompi_file_t *handle, const void *buf, int count,
+                        struct ompi_datatype_t *type, ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_WRITE_SHARED, &a);
+}
+
+static int write_ordered(ompi_file_t *handle, const void *buf, int count,
+                         struct ompi_datatype_t *type, ompi_status_public_t *status)
+{
+    struct hipio_access_arguments a = {buf, count, type, .status = status};
+    return block(handle, HIPIO_CALL_WRITE_ORDERED, &a);
+}
+
+static int iread(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                 struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .request = request};
+    return start_alone(handle, HIPIO_CALL_IREAD, &a);
+}
+
+static int iread_at(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
+                    struct ompi_datatype_t *type, struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .request = request};
+    return start_alone(handle, HIPIO_CALL_IREAD_AT, &a);
+}
+
+static int iread_all(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                     struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .request = request};
+    return start_with_others(handle, HIPIO_CALL_IREAD_ALL, &a);
+}
+
+static int iread_at_all(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
+                        struct ompi_datatype_t *type, struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .request = request};
+    return start_with_others(handle, HIPIO_CALL_IREAD_AT_ALL, &a);
+}
+
+static int iread_shared(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type,
+                        struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .request = request};
+    return start_alone(handle, HIPIO_CALL_IREAD_SHARED, &a);
+}
+
+static int iwrite(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
+                  struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .request = request};
+    return start_alone(handle, HIPIO_CALL_IWRITE, &a);
+}
+
+static int iwrite_at(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
+                     struct ompi_datatype_t *type, struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .request = request};
+    return start_alone(handle, HIPIO_CALL_IWRITE_AT, &a);
+}
+
+static int iwrite_all(ompi_file_t *handle, const void *buf, int count, struct ompi_datatype_t *type,
+                      struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .request = request};
+    return start_with_others(handle, HIPIO_CALL_IWRITE_ALL, &a);
+}
+
+static int iwrite_at_all(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
+                         struct ompi_datatype_t *type, struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset, .request = request};
+    return start_with_others(handle, HIPIO_CALL_IWRITE_AT_ALL, &a);
+}
+
+static int iwrite_shared(ompi_file_t *handle, const void *buf, int count,
+                         struct ompi_datatype_t *type, struct ompi_request_t **request)
+{
+    struct hipio_access_arguments a = {buf, count, type, .request = request};
+    return start_alone(handle, HIPIO_CALL_IWRITE_SHARED, &a);
+}
+
+static int read_all_begin(ompi_file_t *handle, void *buf, int count, struct ompi_datatype_t *type)
+{
+    struct hipio_access_arguments a = {.buf = buf, .count = count, .type = type};
+    return begin(handle, HIPIO_CALL_SPLIT_READ_ALL, &a);
+}
+
+static int read_at_all_begin(ompi_file_t *handle, MPI_Offset offset, void *buf, int count,
+                             struct ompi_datatype_t *type)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset};
+    return begin(handle, HIPIO_CALL_SPLIT_READ_AT_ALL, &a);
+}
+
+static int read_ordered_begin(ompi_file_t *handle, void *buf, int count,
+                              struct ompi_datatype_t *type)
+{
+    struct hipio_access_arguments a = {.buf = buf, .count = count, .type = type};
+    return begin(handle, HIPIO_CALL_SPLIT_READ_ORDERED, &a);
+}
+
+static int write_all_begin(ompi_file_t *handle, const void *buf, int count,
+                           struct ompi_datatype_t *type)
+{
+    struct hipio_access_arguments a = {.buf = buf, .count = count, .type = type};
+    return begin(handle, HIPIO_CALL_SPLIT_WRITE_ALL, &a);
+}
+
+static int write_at_all_begin(ompi_file_t *handle, MPI_Offset offset, const void *buf, int count,
+                              struct ompi_datatype_t *type)
+{
+    struct hipio_access_arguments a = {buf, count, type, .offset = offset};
+    return begin(handle, HIPIO_CALL_SPLIT_WRITE_AT_ALL, &a);
+}
+
+static int write_ordered_begin(ompi_file_t *handle, const void *buf, int count,
+                               struct ompi_datatype_t *type)
+{
+    struct hipio_access_arguments a = {.buf = buf, .count = count, .type = type};
+    return begin(handle, HIPIO_CALL_SPLIT_WRITE_ORDERED, &a);
 }
 
 static void guard_blocking(mca_io_base_module_2_0_0_t *table)
