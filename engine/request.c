@@ -182,6 +182,14 @@ static int fail(struct hipio_request *request, int status)
     return status;
 }
 
+/* Inside the engine: checks the request and gives it its place behind the application's work. */
+static int admit(const struct hipio_request *request, struct hipio_order *order)
+{
+    int status = validate(request);
+
+    return status < 0 ? status : hipio_order_mark(request, order);
+}
+
 int hipio_request_run(struct hipio_request *request)
 {
     struct hipio_order order;
@@ -192,9 +200,7 @@ int hipio_request_run(struct hipio_request *request)
     int status = hipio_engine_enter();
     if (status < 0)
         return fail(request, status);
-    status = validate(request);
-    if (status == 0)
-        status = hipio_order_mark(request, &order);
+    status = admit(request, &order);
     if (status == 0)
         status = hipio_order_wait(&order);
     if (status < 0) {
@@ -276,9 +282,7 @@ int hipio_request_start(struct hipio_request *request)
     int status = hipio_engine_enter();
     if (status < 0)
         return fail(request, status);
-    status = validate(request);
-    if (status == 0)
-        status = hipio_order_mark(request, &order);
+    status = admit(request, &order);
     hipio_engine_leave();
     if (status == 0)
         status = launch(request, &order);
