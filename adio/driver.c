@@ -231,7 +231,7 @@ int hipio_driver_attach(hipio_romio_fd fd, void *handle, const struct hipio_tuna
     }
     made->fd = fd;
     made->handle = handle;
-    made->filetype = MPI_DATATYPE_NULL;
+    made->etype = made->filetype = MPI_DATATYPE_NULL;
     made->lower = table->lower;
     made->tunables = *tunables;
     made->cb_buffer_size = fd->hints->cb_buffer_size;

@@ -20,9 +20,9 @@ struct hipio_driven {
     struct hipio_file *file;             /* the engine's name for it; NULL until it is needed */
     bool external32;                     /* the view's representation; ROMIO is told "native" */
 
-    /* The view, flattened at its first use. `filetype`: as the application gave it, where ROMIO has
-     * another one in its place (plain.h); the glue's. */
-    MPI_Datatype filetype;
+    /* The view, flattened at its first use. The types: as the application gave them, where ROMIO
+     * has others in their places (plain.h); the glue's. */
+    MPI_Datatype etype, filetype;
     struct hipio_layout
         *view; /* one filetype after another to the end of the offset range; NULL: not yet */
     struct hipio_layout *tile; /* one filetype */

@@ -113,20 +113,34 @@ static int collect(const struct hipio_layout *layout, struct runs *runs)
     return 0;
 }
 
+/* Gives the bytes their extent. Takes over `type`. */
+static int finish(MPI_Datatype type, MPI_Aint extent, MPI_Datatype *plain)
+{
+    int rc = PMPI_Type_create_resized(type, 0, extent, plain);
+
+    PMPI_Type_free(&type);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_commit(plain);
+    return rc == MPI_SUCCESS ? 0 : hipio_status_set(-ENOMEM, "no memory for a file type");
+}
+
 static int make_type(const struct runs *runs, MPI_Aint extent, MPI_Datatype *plain)
 {
     MPI_Datatype type;
-    int rc = PMPI_Type_create_hindexed(runs->n, runs->length, runs->at, MPI_BYTE, &type);
 
-    if (rc == MPI_SUCCESS) {
-        rc = PMPI_Type_create_resized(type, 0, extent, plain);
-        PMPI_Type_free(&type);
-    }
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Type_commit(plain);
-    return rc == MPI_SUCCESS
-               ? 0
-               : hipio_status_set(-ENOMEM, "no memory for a file type of %d blocks", runs->n);
+    if (PMPI_Type_create_hindexed(runs->n, runs->length, runs->at, MPI_BYTE, &type) != MPI_SUCCESS)
+        return hipio_status_set(-ENOMEM, "no memory for a file type of %d blocks", runs->n);
+    return finish(type, extent, plain);
+}
+
+/* Of a type without bytes, ROMIO takes this form alone. */
+static int make_type_of_nothing(MPI_Aint extent, MPI_Datatype *plain)
+{
+    MPI_Datatype type;
+
+    if (PMPI_Type_contiguous(0, MPI_BYTE, &type) != MPI_SUCCESS)
+        return hipio_status_set(-ENOMEM, "no memory for a file type");
+    return finish(type, extent, plain);
 }
 
 static int make_of_layout(const struct hipio_layout *layout, MPI_Aint extent, MPI_Datatype *plain)
@@ -136,6 +150,8 @@ static int make_of_layout(const struct hipio_layout *layout, MPI_Aint extent, MP
 
     if (rc)
         return rc;
+    if (runs.n == 0)
+        return make_type_of_nothing(extent, plain);
     runs.length = malloc((size_t)runs.n * sizeof *runs.length);
     runs.at = malloc((size_t)runs.n * sizeof *runs.at);
     if (runs.length && runs.at)
@@ -149,19 +165,17 @@ static int make_of_layout(const struct hipio_layout *layout, MPI_Aint extent, MP
     return rc;
 }
 
-int hipio_plain_make(MPI_Datatype filetype, MPI_Datatype *plain)
+int hipio_plain_make(MPI_Datatype type, MPI_Datatype *plain)
 {
     MPI_Aint lb, extent;
-    MPI_Count size = 0;
     struct hipio_layout *layout;
 
     *plain = MPI_DATATYPE_NULL;
-    PMPI_Type_size_x(filetype, &size);
-    if (size == 0 || is_understood(filetype, false))
+    if (is_understood(type, false))
         return 0;
-    if (PMPI_Type_get_extent(filetype, &lb, &extent) != MPI_SUCCESS)
-        return hipio_status_set(-EINVAL, "MPI does not know the extent of the file type");
-    int rc = hipio_flatten(filetype, 1, &layout);
+    if (PMPI_Type_get_extent(type, &lb, &extent) != MPI_SUCCESS)
+        return hipio_status_set(-EINVAL, "MPI does not know the extent of the view's type");
+    int rc = hipio_flatten(type, 1, &layout);
     if (rc == 0) {
         rc = make_of_layout(layout, extent, plain);
         hipio_layout_release(layout);

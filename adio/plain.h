@@ -9,8 +9,9 @@
 #include <mpi.h>
 
 /*
- * MPI_DATATYPE_NULL in *plain where ROMIO understands `filetype` as it is. Otherwise a committed
+ * For file types and etypes, which ROMIO walks alike.
+ * MPI_DATATYPE_NULL in *plain where ROMIO understands `type` as it is. Otherwise a committed
  * type of runs of bytes that repeats in the same way; whoever asked frees it. 0, or -ENOMEM,
  * -EOVERFLOW, -ENOTSUP, -EINVAL with text.
  */
-int hipio_plain_make(MPI_Datatype filetype, MPI_Datatype *plain);
+int hipio_plain_make(MPI_Datatype type, MPI_Datatype *plain);

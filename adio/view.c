@@ -64,26 +64,30 @@ bool hipio_view_is_empty(const struct hipio_driven *driven)
     return hipio_layout_size(driven->tile) == 0;
 }
 
-/*
- * Bytes of the view below the pointer. Only the file types around it need a search: those before
- * hold their whole size.
- */
-static uint64_t position_of_pointer(const struct hipio_driven *driven)
+/* Tiles whose `end`, an offset in the first one, lies not above `from_start`. */
+static uint64_t tiles_below(const struct hipio_driven *driven, int64_t end, int64_t from_start)
 {
-    int64_t from_start = driven->fd->fp_ind - driven->fd->disp;
-    uint64_t size = hipio_layout_size(driven->tile), whole = 0;
-
-    if (from_start <= 0 || size == 0)
+    if (from_start < end)
         return 0;
-    if (driven->tile_extent > 0) {
-        whole = (uint64_t)(from_start / driven->tile_extent);
-        whole = whole > 1 ? whole - 1 : 0;
-    }
-    uint64_t start = whole * size, total = hipio_layout_size(driven->view);
-    uint64_t around = total - start < 4 * size ? total - start : 4 * size;
-    return start + hipio_layout_bytes_below(
-                       driven->view, start,
-                       hipio_view_is_contiguous(driven) ? total - start : around, from_start);
+    return driven->tile_extent > 0 ? (uint64_t)((from_start - end) / driven->tile_extent) + 1 : 1;
+}
+
+/* Only the tiles around the offset need a search: those before hold their whole size. */
+uint64_t hipio_view_bytes_below(const struct hipio_driven *driven, int64_t offset)
+{
+    int64_t from_start = offset - driven->fd->disp, low, high;
+    uint64_t size = hipio_layout_size(driven->tile), total = hipio_layout_size(driven->view);
+
+    if (size == 0)
+        return 0;
+    hipio_layout_bounds(driven->tile, 0, size, &low, &high);
+    const uint64_t whole = tiles_below(driven, high, from_start);
+    const uint64_t begun = tiles_below(driven, low + 1, from_start);
+    const uint64_t start = whole < total / size ? whole * size : total;
+    const uint64_t length = begun > whole ? (begun - whole) * size : 0;
+    return start + hipio_layout_bytes_below(driven->view, start,
+                                            length < total - start ? length : total - start,
+                                            from_start);
 }
 
 int hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset,
@@ -93,7 +97,7 @@ int hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t 
     if (hipio_view_is_empty(driven))
         return 0;
     if (pointer == HIPIO_ROMIO_INDIVIDUAL)
-        *position = position_of_pointer(driven);
+        *position = hipio_view_bytes_below(driven, driven->fd->fp_ind);
     else if (__builtin_mul_overflow((uint64_t)offset, (uint64_t)driven->fd->etype_size, position) ||
              *position > hipio_layout_size(driven->view))
         return hipio_status_set(-EOVERFLOW,
@@ -107,6 +111,8 @@ int64_t hipio_view_offset(const struct hipio_driven *driven, uint64_t position)
     struct hipio_cursor cursor;
     int64_t offset = 0;
 
+    if (hipio_view_is_empty(driven))
+        return driven->fd->disp;
     hipio_cursor_init(&cursor, driven->view, position);
     hipio_cursor_next_run(&cursor, 1, &offset);
     return driven->fd->disp + offset;

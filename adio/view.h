@@ -20,7 +20,9 @@ bool hipio_view_is_empty(const struct hipio_driven *driven);
  * pointer. */
 int hipio_view_position(const struct hipio_driven *driven, int pointer, int64_t offset,
                         uint64_t *position);
-/* File offset of the byte at that position. */
+/* Bytes of the view that lie below that offset of the file. */
+uint64_t hipio_view_bytes_below(const struct hipio_driven *driven, int64_t offset);
+/* File offset of the byte at that position; of a view of nothing, its displacement. */
 int64_t hipio_view_offset(const struct hipio_driven *driven, uint64_t position);
 
 /* Moves the individual file pointer; also marks the descriptor's own position as unknown, as any

@@ -15,6 +15,7 @@
 #include "proof.h"
 #include "request.h"
 #include "settings.h"
+#include "view.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,14 +143,14 @@ static int open_file(struct ompi_communicator_t *comm, const char *filename, int
 }
 
 /* Takes `type` over. During MPI_Finalize no type can be freed any more, nor needs to be. */
-static void keep_filetype(struct hipio_driven *driven, MPI_Datatype type)
+static void keep_type(MPI_Datatype *kept, MPI_Datatype type)
 {
     int finalized = 0;
 
     PMPI_Finalized(&finalized);
-    if (driven->filetype != MPI_DATATYPE_NULL && !finalized)
-        PMPI_Type_free(&driven->filetype);
-    driven->filetype = type;
+    if (*kept != MPI_DATATYPE_NULL && !finalized)
+        PMPI_Type_free(kept);
+    *kept = type;
 }
 
 static void release(const ompi_file_t *handle)
@@ -157,7 +158,8 @@ static void release(const ompi_file_t *handle)
     struct hipio_openfile *file = hipio_openfile_of(handle);
     bool reports = file->driven->tunables.stats == HIPIO_STATS_CLOSE;
 
-    keep_filetype(file->driven, MPI_DATATYPE_NULL);
+    keep_type(&file->driven->etype, MPI_DATATYPE_NULL);
+    keep_type(&file->driven->filetype, MPI_DATATYPE_NULL);
     hipio_driver_detach(file->driven);
     file->driven = NULL;
     if (reports)
@@ -266,26 +268,38 @@ static int check_view(const ompi_file_t *handle, const struct view *view, char *
     return check_representation(handle, view, text, size);
 }
 
-/* What ROMIO is given for the application's file type, and what is kept of that: both
+/* What ROMIO is given for a type of the application's, and what is kept of that: both
  * MPI_DATATYPE_NULL where ROMIO understands it. */
-struct filetypes {
+struct told {
     MPI_Datatype plain, kept;
 };
 
-static int prepare_filetypes(const ompi_file_t *handle, const struct view *view,
-                             struct filetypes *types, char *text)
-{
-    int rc = hipio_plain_make(view->filetype, &types->plain);
+struct view_types {
+    struct told etype, filetype;
+};
 
-    if (rc) {
-        snprintf(text, HIPIO_TEXT_MAX, "MPI_File_set_view of %s: %s", handle->f_filename,
-                 hipio_status_text());
-        return hipio_mpierr_class(rc);
-    }
-    if (types->plain != MPI_DATATYPE_NULL &&
-        PMPI_Type_contiguous(1, view->filetype, &types->kept) == MPI_SUCCESS)
-        PMPI_Type_commit(&types->kept);
-    return MPI_SUCCESS;
+static int prepare_type(MPI_Datatype type, struct told *told)
+{
+    int rc = hipio_plain_make(type, &told->plain);
+
+    if (rc == 0 && told->plain != MPI_DATATYPE_NULL &&
+        PMPI_Type_contiguous(1, type, &told->kept) == MPI_SUCCESS)
+        PMPI_Type_commit(&told->kept);
+    return rc;
+}
+
+static int prepare_types(const ompi_file_t *handle, const struct view *view,
+                         struct view_types *types, char *text)
+{
+    int rc = prepare_type(view->etype, &types->etype);
+
+    if (rc == 0)
+        rc = prepare_type(view->filetype, &types->filetype);
+    if (rc == 0)
+        return MPI_SUCCESS;
+    snprintf(text, HIPIO_TEXT_MAX, "MPI_File_set_view of %s: %s", handle->f_filename,
+             hipio_status_text());
+    return hipio_mpierr_class(rc);
 }
 
 static void free_type(MPI_Datatype *type)
@@ -294,26 +308,42 @@ static void free_type(MPI_Datatype *type)
         PMPI_Type_free(type);
 }
 
+static void free_types(struct view_types *types)
+{
+    free_type(&types->etype.plain);
+    free_type(&types->etype.kept);
+    free_type(&types->filetype.plain);
+    free_type(&types->filetype.kept);
+}
+
+static MPI_Datatype plain_or(const struct told *told, MPI_Datatype given)
+{
+    return told->plain != MPI_DATATYPE_NULL ? told->plain : given;
+}
+
 /*
  * ROMIO converts to external32 on the host, above its driver table, and not in all calls: it is
  * told "native", and the driver converts.
  */
 static int set_lower_view(ompi_file_t *handle, const struct view *view, opal_info_t *info,
-                          struct filetypes *types)
+                          struct view_types *types)
 {
     struct hipio_driven *driven = hipio_openfile_of(handle)->driven;
     bool external32 = is_external32(view->datarep);
     int rc = stack.lower->io_module_file_set_view(
-        handle, view->disp, view->etype,
-        types->plain != MPI_DATATYPE_NULL ? types->plain : view->filetype,
-        external32 ? "native" : view->datarep, info);
+        handle, view->disp, plain_or(&types->etype, view->etype),
+        plain_or(&types->filetype, view->filetype), external32 ? "native" : view->datarep, info);
 
     if (rc != MPI_SUCCESS)
         return rc;
     driven->external32 = external32;
-    keep_filetype(driven, types->kept);
-    types->kept = MPI_DATATYPE_NULL;
+    keep_type(&driven->etype, types->etype.kept);
+    keep_type(&driven->filetype, types->filetype.kept);
+    types->etype.kept = types->filetype.kept = MPI_DATATYPE_NULL;
     hipio_driver_view_changed(driven);
+    /* What the view has against it, the first access tells. */
+    if (hipio_view_prepare(driven) == 0)
+        hipio_view_seek(driven, hipio_view_offset(driven, 0));
     return MPI_SUCCESS;
 }
 
@@ -321,7 +351,8 @@ static int set_view_driven(ompi_file_t *handle, const struct view *view, opal_in
 {
     struct hipio_openfile *file = hipio_openfile_of(handle);
     struct hipio_tunables tunables = file->driven->tunables, wanted = file->wanted;
-    struct filetypes types = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+    struct view_types types = {{MPI_DATATYPE_NULL, MPI_DATATYPE_NULL},
+                               {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL}};
     char text[HIPIO_TEXT_MAX] = "MPI_File_set_view: another rank's arguments were refused";
     int rank = 0;
 
@@ -332,14 +363,13 @@ static int set_view_driven(ompi_file_t *handle, const struct view *view, opal_in
     tunables.window_size = wanted.window_size;
     int rc = check_view(handle, view, text, sizeof text);
     if (rc == MPI_SUCCESS)
-        rc = prepare_filetypes(handle, view, &types, text);
+        rc = prepare_types(handle, view, &types, text);
     rc = hipio_hints_agree(file->fd->comm, rc, &tunables);
     if (rc != MPI_SUCCESS)
         rc = hipio_mpierr_code(rc, text);
     else
         rc = set_lower_view(handle, view, info, &types);
-    free_type(&types.plain);
-    free_type(&types.kept);
+    free_types(&types);
     if (rc != MPI_SUCCESS)
         return rc;
     file->wanted = tunables;
@@ -359,6 +389,16 @@ static int set_view(ompi_file_t *handle, MPI_Offset disp, struct ompi_datatype_t
     return stack.lower->io_module_file_set_view(handle, disp, etype, filetype, datarep, info);
 }
 
+/* In place of the plain type, a copy of the application's, if that is kept. */
+static int give_back(MPI_Datatype kept, struct ompi_datatype_t **type)
+{
+    if (kept == MPI_DATATYPE_NULL)
+        return MPI_SUCCESS;
+    PMPI_Type_free(type);
+    int rc = PMPI_Type_contiguous(1, kept, type);
+    return rc == MPI_SUCCESS ? PMPI_Type_commit(type) : rc;
+}
+
 static int get_view(ompi_file_t *handle, MPI_Offset *disp, struct ompi_datatype_t **etype,
                     struct ompi_datatype_t **filetype, char *datarep)
 {
@@ -369,11 +409,8 @@ static int get_view(ompi_file_t *handle, MPI_Offset *disp, struct ompi_datatype_
         return rc;
     if (driven->external32)
         memcpy(datarep, "external32", sizeof "external32");
-    if (driven->filetype == MPI_DATATYPE_NULL)
-        return MPI_SUCCESS;
-    PMPI_Type_free(filetype);
-    rc = PMPI_Type_contiguous(1, driven->filetype, filetype);
-    return rc == MPI_SUCCESS ? PMPI_Type_commit(filetype) : rc;
+    rc = give_back(driven->etype, etype);
+    return rc == MPI_SUCCESS ? give_back(driven->filetype, filetype) : rc;
 }
 
 /*
@@ -404,5 +441,6 @@ const mca_io_base_module_2_0_0_t *hipio_module_stack(const mca_io_base_module_2_
     stack.table.io_module_file_get_view = get_view;
     stack.table.io_module_file_get_type_extent = get_type_extent;
     hipio_module_wrap_accesses(&stack.table);
+    hipio_module_wrap_positions(&stack.table);
     return &stack.table;
 }

@@ -16,3 +16,5 @@ const mca_io_base_module_2_0_0_t *hipio_module_stack(const mca_io_base_module_2_
 
 /* Puts the wrapped data accesses into `module` (module_collective.c). */
 void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module);
+/* The same for seeks and positions (module_position.c). */
+void hipio_module_wrap_positions(mca_io_base_module_2_0_0_t *module);

@@ -425,14 +425,6 @@ static int write_shared(ompi_file_t *handle, const void *buf, int count,
                : hipio_calls_block(hipio_module_lower(), HIPIO_CALL_WRITE_SHARED, handle, &a);
 }
 
-static int seek_shared(ompi_file_t *handle, MPI_Offset offset, int whence)
-{
-    int rc = hipio_shared_agree(handle);
-    return rc != MPI_SUCCESS
-               ? rc
-               : hipio_module_lower()->io_module_file_seek_shared(handle, offset, whence);
-}
-
 void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module)
 {
     module->io_module_file_read_at_all = read_at_all;
@@ -459,7 +451,6 @@ void hipio_module_wrap_accesses(mca_io_base_module_2_0_0_t *module)
     module->io_module_file_iwrite_at_all = iwrite_at_all;
     module->io_module_file_iread_all = iread_all;
     module->io_module_file_iwrite_all = iwrite_all;
-    module->io_module_file_seek_shared = seek_shared;
     module->io_module_file_write_shared = write_shared;
     module->io_module_file_iread_shared = iread_shared;
     module->io_module_file_iwrite_shared = iwrite_shared;
