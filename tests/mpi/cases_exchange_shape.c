@@ -247,7 +247,7 @@ static void check_in_place(enum gpu_kind kind, int64_t block, bool strided)
     MPI_Datatype memory;
     MPI_File file = open_blocks(block, "place.dat", strided, &memory);
     struct counts before = counts_now();
-    int64_t in_place = counter("io_hipio_exchange_in_place"), sent;
+    int64_t in_place = case_counter("exchange_in_place"), sent;
     uint64_t seed = 70 + (uint64_t)case_rank();
 
     watch_step("%s memory, blocks of %lld, %s", gpu_kind_name(kind), (long long)block,
@@ -262,7 +262,7 @@ static void check_in_place(enum gpu_kind kind, int64_t block, bool strided)
             buffer_check_poison(&buffer, (size_t)at + 4000, 96);
     }
     sent = counts_now().sent - before.sent;
-    in_place = counter("io_hipio_exchange_in_place") - in_place;
+    in_place = case_counter("exchange_in_place") - in_place;
     check(sent == (case_rank() == 0 ? 0
                    : strided        ? OWN / 4096 * 8000
                                     : 2 * OWN),
@@ -301,16 +301,12 @@ static void check_short(int64_t block)
 /* MPI takes host memory as it is, and puts answers there, where that is one run. */
 static void in_place(void)
 {
-    int provided;
-
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     for (int64_t block = 8192; block <= OWN; block *= 128) {
         check_in_place(GPU_HOST, block, false);
         check_in_place(GPU_HOST, block, true);
         check_in_place((enum gpu_kind)(case_kinds() > 1 ? GPU_DEVICE : GPU_HOST), block, false);
         check_short(block);
     }
-    MPI_T_finalize();
 }
 
 static const struct test_case cases[] = {
