@@ -215,6 +215,37 @@ static void check_positions(MPI_Datatype type, const char *name)
     MPI_File_close(&file);
 }
 
+/* The etype is walked by ROMIO, too; MPI_File_get_view tells it as it was given. */
+static void crashing_etype(void)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        MPI_File file = file_open("etype.dat", RDWR, NULL);
+        MPI_Datatype type, etype, filetype;
+        char representation[MPI_MAX_DATAREP_STRING];
+        MPI_Offset disp = -1, at = -1;
+        int size[2];
+
+        watch_step("etype of %s", shapes[i].name);
+        shapes[i].make(&type);
+        MPI_Type_commit(&type);
+        MPI_Type_size(type, &size[0]);
+        check_ok(MPI_File_set_view(file, 5, type, type, "native", MPI_INFO_NULL), "%s: set_view",
+                 shapes[i].name);
+        check_ok(MPI_File_get_view(file, &disp, &etype, &filetype, representation), "get_view");
+        MPI_Type_size(etype, &size[1]);
+        check(disp == 5 && size[0] == size[1], "%s: get_view tells an etype of %d bytes, not %d",
+              shapes[i].name, size[1], size[0]);
+        check_ok(MPI_File_seek(file, 3, MPI_SEEK_SET), "seek");
+        check_ok(MPI_File_get_position(file, &at), "get_position");
+        check(at == 3, "%s: position %lld in etypes, not 3", shapes[i].name, (long long)at);
+        MPI_Type_free(&etype);
+        MPI_Type_free(&filetype);
+        MPI_Type_free(&type);
+        MPI_File_close(&file);
+    }
+    file_remove("etype.dat");
+}
+
 static void random_shapes(void)
 {
     const char *first = getenv("HIPIO_TEST_SEED");
@@ -278,6 +309,7 @@ static void positions_in_nothing(void)
 
 static const struct test_case cases[] = {
     {"crashing", "views of types that crash ROMIO", 1, 16, NEEDS_HIPIO, crashing_shapes},
+    {"etype", "the same as etypes", 1, 16, NEEDS_HIPIO, crashing_etype},
     {"random", "views of random types", 1, 1, NEEDS_HIPIO, random_shapes},
     {"R54_positions", "seeks and positions in a view of nothing", 1, 16, NEEDS_HIPIO,
      positions_in_nothing},
