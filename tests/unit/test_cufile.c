@@ -233,7 +233,7 @@ static void stages_a_file_that_is_not_taken(void **state)
     tear_down_in_folder(false);
 }
 
-/* The driver does not open: nothing of it is tried again in this process. */
+/* R90: the driver does not open: nothing of it is tried again in this process. */
 static void gives_the_library_up(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static void does_not_wait_for_ever(void **state)
     tear_down_in_folder(false);
 }
 
-/* Run by CTest with an LD_LIBRARY_PATH of its own. */
+/* R90: functions are missing. Run by CTest with an LD_LIBRARY_PATH of its own. */
 static void stays_away_from_a_broken_library(void **state)
 {
     (void)state;

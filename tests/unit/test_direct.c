@@ -134,6 +134,7 @@ static void refuses_what_is_no_file(void **state)
     close(ends[1]);
 }
 
+/* R76 */
 static void does_without_when_there_is_none_left(void **state)
 {
     const struct hipio_direct *direct;

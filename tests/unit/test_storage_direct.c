@@ -2,6 +2,7 @@
 /*
  * Storage, direct: the same bytes as through the page cache, at every alignment, and no other byte.
  */
+#include "fault_calls.h"
 #include "lanes.h"
 #include "mapping.h"
 #include "pattern.h"
@@ -283,6 +284,50 @@ static void reports_errors(void **state)
     close(made);
 }
 
+/* What `memory` has after a read that failed or not: `moved` bytes of the file, and poison. */
+static void check_moved(const unsigned char *memory, uint64_t length, uint64_t moved)
+{
+    assert_int_equal(pattern_check(memory, FILE_SEED, 0, moved), moved);
+    for (uint64_t i = moved; i < length; i++)
+        assert_int_equal(memory[i], 0xA5);
+}
+
+/* R34, R46: an error of storage is the caller's, with what had moved; a refusal of O_DIRECT,
+ * however aligned the transfer is, never gets to him. */
+static void tells_errors_from_refusals(void **state)
+{
+    static const struct {
+        int error;
+        bool refusal;
+    } rows[] = {{EIO, false}, {ESTALE, false}, {ENOSPC, false}, {EINVAL, true}, {EOPNOTSUPP, true}};
+    const uint64_t length = 256 * KIB;
+    unsigned char *memory = aligned_alloc(4096, length);
+    struct rig rig;
+
+    (void)state;
+    if (!has_direct())
+        skip();
+    rig_open(&rig, RIG_READ_WRITE, FILE_SEED, length);
+    rig_set(&rig, "direct", "force");
+    rig_set(&rig, "uring", "off");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (unsigned call = 1; call <= 4; call++) {
+            struct iovec iov = {memory, length};
+            uint64_t moved;
+            memset(memory, 0xA5, length);
+            fault_calls =
+                (struct fault_calls){.most = 65536, .error_at = call, .error = rows[i].error};
+            const int status =
+                hipio_storage_direct.vector(rig.file, HIPIO_READ, &iov, 1, 0, &moved);
+            fault_calls = (struct fault_calls){0};
+            assert_int_equal(status, rows[i].refusal ? 0 : -rows[i].error);
+            assert_int_equal(moved, rows[i].refusal ? length : (call - 1) * 65536);
+            check_moved(memory, length, moved);
+        }
+    free(memory);
+    rig_close(&rig);
+}
+
 static void is_chosen_when_it_is_asked_for(void **state)
 {
     static const struct {
@@ -355,6 +400,7 @@ int main(void)
         cmocka_unit_test(ends_at_the_end_of_the_file),
         cmocka_unit_test(serves_files_that_are_direct),
         cmocka_unit_test(reports_errors),
+        cmocka_unit_test(tells_errors_from_refusals),
         cmocka_unit_test(is_chosen_when_it_is_asked_for),
         cmocka_unit_test(is_planned_for),
     };
