@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,36 @@ static void names(void)
     }
 }
 
+/* R40: a rank is killed with the file open, after it has written; run.sh sees the job end. */
+static void killed(void)
+{
+    MPI_File file = file_open("killed.dat", RDWR, "hipio_direct=force");
+
+    move(file, "killed.dat");
+    barrier();
+    if (case_rank() == case_ranks() - 1)
+        raise(SIGKILL);
+    barrier();
+    check(false, "nobody was killed");
+}
+
+/* R40: and the next job finds what was written, and nothing in its way. */
+static void after_the_kill(void)
+{
+    MPI_File file;
+
+    file_check("killed.dat", (MPI_Offset)MIB * case_rank(), SEED,
+               (uint64_t)MIB * (uint64_t)case_rank(), MIB);
+    for (int way = 0; way < WAYS; way++) {
+        file = file_open("killed.dat", RDWR, ways[way]);
+        move(file, "killed.dat");
+        check_ok(MPI_File_set_atomicity(file, 1), "atomic mode");
+        move(file, "killed.dat");
+        MPI_File_close(&file);
+    }
+    file_remove("killed.dat");
+}
+
 /* R40: hints for a striped file system, on one that has no stripes: no error. */
 static void striping_hints(void)
 {
@@ -264,6 +295,8 @@ static void little_locked_memory(void)
 
 static const struct test_case cases[] = {
     {"R40", "links, relative names, and what is left", 1, 16, NEEDS_HIPIO, names},
+    {"R40_killed", "a rank is killed", 2, 16, NEEDS_HIPIO | NEEDS_REQUEST, killed},
+    {"R40_after", "the job after it", 2, 16, NEEDS_HIPIO | NEEDS_REQUEST, after_the_kill},
     {"R40_hints", "hints about stripes", 1, 16, NEEDS_NOTHING, striping_hints},
     {"R76", "64 descriptors for 40 files", 1, 4, NEEDS_HIPIO, few_descriptors},
     {"R76_one", "no descriptor on one rank", 2, 4, NEEDS_HIPIO, no_descriptor_on_one_rank},
