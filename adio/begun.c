@@ -30,7 +30,10 @@ void hipio_begun_start(struct hipio_begun *begun, struct hipio_access *access)
     if (rc == 0)
         rc = hipio_request_start(request);
     begun->started = rc == 0;
-    begun->code = hipio_access_code(&begun->access, rc, request->text[0] ? request->text : NULL);
+    /* The request's text is the engine's from its start on. */
+    if (rc)
+        begun->code =
+            hipio_access_code(&begun->access, rc, request->text[0] ? request->text : NULL);
 }
 
 /* Until the request is done. */
