@@ -16,6 +16,7 @@ struct session {
     MPI_File file;
     char hints[512];
     int atomic;
+    bool in_order;
     int failures; /* seeds */
 };
 
@@ -33,9 +34,23 @@ static void add(char *hints, struct random_state *random, const char *key,
         sprintf(hints + strlen(hints), "%s%s=%s", hints[0] ? "," : "", key, value);
 }
 
-/* "": the key is left out. */
-static void choose_hints(char *hints, struct random_state *random)
+/* What a program sets that must have the order of the type map (docs/troubleshooting.md). */
+static const char *const in_order[][2] = {
+    {"hipio_collective", "independent"}, {"hipio_lanes", "1"}, {"hipio_kernels", "off"}};
+
+static bool is_in_order(const char *key)
 {
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
+        if (strcmp(key, in_order[i][0]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "": the key is left out. */
+static void choose_hints(struct session *session, struct random_state *random)
+{
+    char *hints = session->hints;
     static const struct {
         const char *key;
         const char *values[8];
@@ -58,9 +73,14 @@ static void choose_hints(char *hints, struct random_state *random)
     };
 
     hints[0] = '\0';
+    session->in_order = random_below(random, 10) == 0;
+    for (size_t i = 0; session->in_order && i < sizeof in_order / sizeof *in_order; i++)
+        add(hints, random, in_order[i][0], (const char *const[]){in_order[i][1], NULL});
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         /* Who calls the test may say that the ranks are on several hosts. */
-        if (strcmp(choices[i].key, "hipio_shared_ranks") != 0 || !getenv("HIPIO_SHARED_RANKS"))
+        if (strcmp(choices[i].key, "hipio_shared_ranks") == 0 && getenv("HIPIO_SHARED_RANKS"))
+            continue;
+        if (!session->in_order || !is_in_order(choices[i].key))
             add(hints, random, choices[i].key, choices[i].values);
     }
 }
@@ -70,7 +90,7 @@ static void open_batch(struct session *session, uint64_t seed)
     struct random_state random;
 
     random_seed(&random, seed / BATCH);
-    choose_hints(session->hints, &random);
+    choose_hints(session, &random);
     session->atomic = random_below(&random, 10) == 0;
     watch_doing("seeds from %llu, %s", (unsigned long long)(seed - seed % BATCH), session->hints);
     session->file = file_open("real.dat", MPI_MODE_RDWR | MPI_MODE_CREATE, session->hints);
@@ -193,7 +213,8 @@ static void random_accesses(void)
         first = seed;
         open_batch(&session, seed);
         do {
-            trial = (struct trial){.seed = seed, .hints = session.hints};
+            trial =
+                (struct trial){.seed = seed, .hints = session.hints, .in_order = session.in_order};
             run_trial(&session, &trial);
         } while (++seed < end && seed % BATCH != 0);
         end_batch(&session, first, seed - first);

@@ -85,6 +85,7 @@ struct trial {
     MPI_Offset base; /* etypes before the first access, where the ranks share a view */
     int64_t size;    /* of the file before it */
     const char *hints;
+    bool in_order; /* by these, bytes reach memory in the order of the type map */
     /* This rank's. */
     struct map view, memory;
     MPI_Aint tile, start; /* the view repeats after `tile` bytes; the type begins at `start` */

@@ -213,7 +213,7 @@ static int choose_count(const struct trial *trial, struct random_state *own, int
     return most < 1 ? 0 : (1 + below(own, (int)most)) * step;
 }
 
-/* A read's memory may not name a byte twice. */
+/* A read's memory may not name a byte twice, but where the last one is known to win. */
 static void choose_memory(struct trial *trial, struct random_state *own)
 {
     struct random_kind kind = {.leaf = MPI_DATATYPE_NULL};
@@ -223,7 +223,8 @@ static void choose_memory(struct trial *trial, struct random_state *own)
         kind.rising = tries > 4 && !trial->write;
         map_make_random(&trial->memory, own, &kind, 3000);
         trial->count = choose_count(trial, own, most_bytes);
-        if (trial->count > 0 && (trial->write || !map_overlaps(&trial->memory, trial->count)))
+        if (trial->count > 0 &&
+            (trial->write || trial->in_order || !map_overlaps(&trial->memory, trial->count)))
             break;
         map_free(&trial->memory);
     }
