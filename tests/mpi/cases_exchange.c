@@ -57,27 +57,6 @@ static void ask_pack(struct map *map)
     free(packed);
 }
 
-/*
- * A type of bytes in the order of a random type. ROMIO flattens a view when it is set, and its walk
- * of nested types overruns its memory; of runs alone it can't.
- */
-static MPI_Datatype runs_of(const struct map *map)
-{
-    int *length = room((size_t)map->bytes * sizeof *length), n = 0;
-    MPI_Aint *start = room((size_t)map->bytes * sizeof *start);
-    MPI_Datatype type;
-
-    for (int64_t k = 0; k < map->bytes; k++) {
-        if (n == 0 || map->offset[k] != start[n - 1] + length[n - 1])
-            start[n++] = map->offset[k];
-        length[n - 1]++;
-    }
-    MPI_Type_create_hindexed(n, length, start, MPI_BYTE, &type);
-    free(length);
-    free(start);
-    return type;
-}
-
 static void map_make(struct map *map, MPI_Datatype type)
 {
     MPI_Aint lb;
@@ -343,7 +322,7 @@ static MPI_Datatype make_view(struct trial *trial, struct random_state *common,
                               struct random_state *own)
 {
     MPI_Aint span[16];
-    MPI_Datatype runs, placed, view;
+    MPI_Datatype placed, view;
     int one = 1, turned = (int)random_below(common, 2), ranks = case_ranks();
 
     map_make_random(&trial->view, own, true);
@@ -356,12 +335,10 @@ static MPI_Datatype make_view(struct trial *trial, struct random_state *common,
             trial->start = trial->tile - trial->view.low;
         trial->tile += span[rank];
     }
-    runs = runs_of(&trial->view);
-    MPI_Type_create_hindexed(1, &one, &trial->start, runs, &placed);
+    MPI_Type_create_hindexed(1, &one, &trial->start, trial->view.type, &placed);
     MPI_Type_create_resized(placed, 0, trial->tile, &view);
     MPI_Type_commit(&view);
     MPI_Type_free(&placed);
-    MPI_Type_free(&runs);
     return view;
 }
 

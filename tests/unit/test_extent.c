@@ -228,6 +228,82 @@ static void equal_blocks_cost_four_bytes(void **state)
 
 /* ---- Large numbers ---- */
 
+/* Numbers as MPI keeps them: two words, and then a place for each block of `length` bytes. */
+struct places {
+    struct hipio_run_source source; /* first */
+    const int32_t *words;
+    int64_t unit;
+    uint64_t length;
+};
+
+static void place_at(const struct hipio_run_source *source, uint64_t i, int64_t *offset,
+                     uint64_t *length)
+{
+    const struct places *places = (const struct places *)source;
+
+    *offset = places->words[2 + i] * places->unit;
+    *length = places->length + (places->length > 4 && i % 3 == 0 ? 1 : 0);
+}
+
+static struct hipio_layout *layout_in_place(const struct places *like, const int32_t *words)
+{
+    const size_t bytes = (like->source.n + 2) * sizeof *words;
+    struct places places = *like;
+    struct hipio_layout *out = NULL;
+    int32_t *room = __real_malloc(bytes);
+
+    memcpy(room, words, bytes);
+    places.words = room;
+    allocated_bytes = 0;
+    assert_int_equal(hipio_layout_runs_from(&places.source, room, &out), 0);
+    return out;
+}
+
+static void assert_same(const struct hipio_layout *a, const struct hipio_layout *b)
+{
+    struct hipio_cursor one, other;
+    int64_t at = 0, right = 0;
+    uint64_t n;
+
+    assert_int_equal(hipio_layout_size(a), hipio_layout_size(b));
+    hipio_cursor_init(&one, a, 0);
+    hipio_cursor_init(&other, b, 0);
+    while ((n = hipio_cursor_next_run(&one, UINT64_MAX, &at)) > 0) {
+        assert_int_equal(hipio_cursor_next_run(&other, UINT64_MAX, &right), n);
+        assert_int_equal(at, right);
+    }
+}
+
+/* Rising, falling, merging, strided and wild places; blocks of one length and of several; reaching
+ * beyond 32 bits or not. */
+static void lists_are_made_in_their_own_numbers(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    int32_t words[N + 2];
+
+    seed = 4711;
+    for (int round = 0; round < 60; round++) {
+        const uint64_t wild = (uint64_t[]){1, 2, 3, 100000}[roll(4)], n = roll(N + 1);
+        struct places places = {.source = {n, place_at},
+                                .words = words,
+                                .unit = roll(5) ? 4 : 40000,
+                                .length = roll(2) ? 4 : 5};
+        struct hipio_layout *right, *got;
+
+        for (uint64_t i = 0, at = 0; i < n; i++, at += 1 + roll(wild))
+            words[2 + i] = (int32_t)(round % 2 ? at : N * 100000ull - at);
+        assert_int_equal(hipio_layout_runs_from(&places.source, NULL, &right), 0);
+        got = layout_in_place(&places, words);
+        if (places.length == 4 && places.unit == 4)
+            /* The node, and lengths where touching blocks have become longer ones. */
+            assert_true(allocated_bytes < (round % 2 && wild < 100000 ? 4 * n : 0) + 1000);
+        assert_same(got, right);
+        hipio_layout_release(got);
+        hipio_layout_release(right);
+    }
+}
+
 static void offsets_beyond_32_bits(void **state)
 {
     (void)state;
@@ -446,6 +522,7 @@ int main(void)
         cmocka_unit_test(runs_are_merged_and_recognised),
         cmocka_unit_test(lists_are_recognised),
         cmocka_unit_test(equal_blocks_cost_four_bytes),
+        cmocka_unit_test(lists_are_made_in_their_own_numbers),
         cmocka_unit_test(offsets_beyond_32_bits),
         cmocka_unit_test(a_trillion_blocks),
         cmocka_unit_test(layouts_at_the_edge_of_63_bits),
