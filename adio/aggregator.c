@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Aggregator: rounds, pieces and answers. */
 #include "aggregator.h"
+#include "engine/engine.h"
 #include "engine/stats.h"
 #include "engine/status.h"
 #include "mail.h"
@@ -55,6 +56,16 @@ static int64_t next_round(const struct hipio_aggregator *self)
     return lowest == INT64_MAX ? -1 : hipio_domains_round_of(self->domains, self->domain, lowest);
 }
 
+/* How many aggregators this machine has, where they are dealt out evenly: all other ranks leave the
+ * file alone. */
+static unsigned sharers(const struct hipio_exchange_room *room, const struct hipio_domains *domains)
+{
+    uint64_t here = hipio_engine_neighbours(), ranks = (uint64_t)room->ranks;
+    uint64_t share = ((uint64_t)domains->count * here + ranks - 1) / ranks;
+
+    return (unsigned)(share < here ? share : here);
+}
+
 void hipio_aggregator_init(struct hipio_aggregator *self, struct hipio_exchange_room *room,
                            struct hipio_access *access, const struct hipio_domains *domains)
 {
@@ -69,6 +80,7 @@ void hipio_aggregator_init(struct hipio_aggregator *self, struct hipio_exchange_
     for (int rank = 0; rank < room->ranks; rank++)
         room->peer[rank] = hipio_domains_share(domains, self->domain, &room->range[rank]);
     room->basin[0].round = room->basin[1].round = -1;
+    room->basin[0].sharers = room->basin[1].sharers = sharers(room, domains);
     self->upcoming = next_round(self);
     int rc = hipio_driver_file(access->driven, &self->file);
     if (rc)

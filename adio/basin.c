@@ -149,6 +149,7 @@ static void prepare(struct hipio_basin *basin, struct hipio_file *file, enum hip
         .file_layout = layout,
         .file_base = basin->range.low,
         .length = hipio_layout_size(layout),
+        .sharers = basin->sharers,
     };
 }
 

@@ -18,6 +18,7 @@ struct hipio_basin {
     char *memory;
     uint64_t *covered; /* a bit for each byte of the memory */
     uint64_t ready;    /* bytes that are known to be there; the owner's */
+    unsigned sharers;  /* as in a request */
     /* Of the current round. */
     int64_t round;            /* -1: none */
     struct hipio_range range; /* which bytes of the file the memory holds, from its first byte on */

@@ -131,17 +131,20 @@ static bool turn(struct roles *roles)
     return moved || found == HIPIO_MAIL_EVENT;
 }
 
-/* Until nobody has anything more for this rank nor it for others. */
+/* Nobody has anything more for this rank nor it for others, or messages have come to an end. */
+static bool is_over(const struct roles *roles)
+{
+    if (hipio_mail_code(roles->room) != MPI_SUCCESS)
+        return true;
+    return hipio_shipper_is_done(&roles->shipper) && hipio_aggregator_is_done(&roles->aggregator);
+}
+
 static int run(struct roles *roles)
 {
-    uint64_t idle = 0;
+    struct hipio_mail_rest rest = {0, 0};
 
-    while (
-        hipio_mail_code(roles->room) == MPI_SUCCESS &&
-        !(hipio_shipper_is_done(&roles->shipper) && hipio_aggregator_is_done(&roles->aggregator))) {
-        idle = turn(roles) ? 0 : idle + 1;
-        hipio_mail_rest(idle);
-    }
+    while (!is_over(roles))
+        hipio_mail_rest(&rest, !turn(roles));
     while (hipio_shipper_settle(&roles->shipper, true))
         ;
     return hipio_mail_code(roles->room);

@@ -27,12 +27,18 @@ enum hipio_mail_found {
 enum hipio_mail_found hipio_mail_next(struct hipio_exchange_room *room, int *index,
                                       MPI_Status *status);
 
+/* How long nothing has happened. Begins as zeros. */
+struct hipio_mail_rest {
+    uint64_t turns;
+    int64_t since; /* ns of the monotonic clock */
+};
+
 /*
- * Between two turns in which nothing happened, `idle` of them so far. MPI would wait for a message
- * with the core in its hands. The ranks' own threads need that core, as do other ranks where there
- * are more of them than cores, so after a while it is offered to them.
+ * After each turn; `idle`: nothing happened in it. MPI would wait for a message with the core in
+ * its hands. The ranks' own threads need that core, as do other ranks where there are more of them
+ * than cores; so after a while it is offered to them, and later left to them for a moment.
  */
-void hipio_mail_rest(uint64_t idle);
+void hipio_mail_rest(struct hipio_mail_rest *rest, bool idle);
 
 /* MPI_SUCCESS, or the first error of a message, an MPI code. */
 int hipio_mail_code(const struct hipio_exchange_room *room);

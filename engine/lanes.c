@@ -308,6 +308,7 @@ static struct hipio_plan_facts gather_facts(const struct hipio_part *part, bool 
     const struct hipio_request *request = part->request;
     const struct hipio_tunables *tunables = hipio_file_tunables(request->file);
     unsigned cores = count_cores() / hipio_engine_neighbours();
+    unsigned sharers = request->sharers ? request->sharers : hipio_engine_neighbours();
     return (struct hipio_plan_facts){
         .op = request->op,
         .length = part->length,
@@ -318,7 +319,7 @@ static struct hipio_plan_facts gather_facts(const struct hipio_part *part, bool 
         .chunk_size = tunables->chunk_size,
         .pinned_limit = tunables->pinned_limit,
         .mapping = tunables->mapping,
-        .neighbours = hipio_engine_neighbours() - 1,
+        .neighbours = sharers - 1,
     };
 }
 

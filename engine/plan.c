@@ -80,15 +80,25 @@ static uint64_t choose_piece(const struct hipio_plan_facts *facts, bool mapped, 
     return min64(most, max64(pages_up(facts->length / 4), PIECE_MIN));
 }
 
+/* Long enough that its pieces make two lanes. */
+static bool fills_lanes(const struct hipio_plan_facts *facts)
+{
+    uint64_t chunk = facts->staged ? choose_chunk(facts) : 0;
+
+    return facts->cores > 1 && facts->length >= ONE_LANE_BELOW &&
+           (facts->length - 1) / choose_piece(facts, true, chunk) + 1 >= 4;
+}
+
 /*
  * A fresh file's pages have to be made. In memory, a mapping makes them at 5 GB/s where several
- * threads write, and calls at 3. On a disk it is only faster for several processes (the threads of
- * one got 2, calls 4), and where much was reserved in one piece: 6 against 3.5.
+ * threads write, and calls at 3; where one writes, at 2 and 3. On a disk it is only faster for
+ * several processes (the threads of one got 2, calls 4), and where much was reserved in one piece:
+ * 6 against 3.5.
  */
 static bool choose_mapped_fresh(const struct hipio_plan_facts *facts)
 {
     if (facts->in_memory)
-        return facts->neighbours > 0 || (facts->cores > 1 && facts->length >= ONE_LANE_BELOW);
+        return facts->neighbours > 0 || fills_lanes(facts);
     return facts->neighbours > 0 && facts->run == facts->length && facts->length >= RESERVE_MIN;
 }
 

@@ -45,6 +45,8 @@ struct hipio_request {
     uint64_t length;                     /* bytes */
     const struct hipio_swap *swap;       /* NULL: bytes as they are */
     const struct hipio_backend *staging; /* NULL: the table's. Stands for every staging backend */
+    unsigned sharers; /* processes of this machine that use the file at this time, this one among
+                         them; 0: as many as the job has here (hipio_engine_set_neighbours) */
 
     /* Filled by the engine. */
     uint64_t
