@@ -36,15 +36,15 @@ struct hipio_aggregator {
 };
 
 /* room->range says what each rank touches. */
-void hipio_aggregator_init(struct hipio_aggregator *aggregator, struct hipio_exchange_room *room,
+void hipio_aggregator_init(struct hipio_aggregator *self, struct hipio_exchange_room *room,
                            struct hipio_access *access, const struct hipio_domains *domains);
 /* Opens and closes rounds and posts receives, as far as nothing has to be waited for. False: there
  * was nothing to do. */
-bool hipio_aggregator_post(struct hipio_aggregator *aggregator);
+bool hipio_aggregator_post(struct hipio_aggregator *self);
 /* Handles an event of a slot: ARRIVED, FILLED, REPLIED or GIVEN. */
-void hipio_aggregator_event(struct hipio_aggregator *aggregator, enum hipio_exchange_event event,
+void hipio_aggregator_event(struct hipio_aggregator *self, enum hipio_exchange_event event,
                             int slot, const MPI_Status *status);
 /* All rounds are over; storage may still be at work (finish waits for it). */
-bool hipio_aggregator_is_done(const struct hipio_aggregator *aggregator);
+bool hipio_aggregator_is_done(const struct hipio_aggregator *self);
 /* Waits for storage. Returns the first error, an MPI code. */
-int hipio_aggregator_finish(struct hipio_aggregator *aggregator);
+int hipio_aggregator_finish(struct hipio_aggregator *self);

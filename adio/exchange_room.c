@@ -30,7 +30,7 @@ static uint64_t list_bytes(const struct hipio_exchange_room *room)
 /* Both roles' slots together stay within the setting window_size. */
 static void size_messages(struct hipio_exchange_room *room)
 {
-    uint64_t data = room->window / (4 * HIPIO_EXCHANGE_SLOTS);
+    uint64_t data = room->window / ((uint64_t)4 * HIPIO_EXCHANGE_SLOTS);
 
     if (data > DATA_MAX)
         data = DATA_MAX;
@@ -86,7 +86,7 @@ static void list_aggregators(struct hipio_exchange_room *room, const struct hipi
 
 static int make_arena(struct hipio_exchange_room *room, const struct hipio_driven *driven)
 {
-    uint64_t bytes = 2 * HIPIO_EXCHANGE_SLOTS * room->stride;
+    uint64_t bytes = (uint64_t)2 * HIPIO_EXCHANGE_SLOTS * room->stride;
     int rc;
 
     if (posix_memalign((void **)&room->arena, PAGE, bytes))

@@ -35,16 +35,16 @@ struct hipio_shipper {
 };
 
 /* room->range says what each rank touches. */
-void hipio_shipper_init(struct hipio_shipper *shipper, struct hipio_exchange_room *room,
+void hipio_shipper_init(struct hipio_shipper *self, struct hipio_exchange_room *room,
                         struct hipio_access *access, const struct hipio_domains *domains);
 /* Begins one piece, if there is one and a slot for it. False: neither. */
-bool hipio_shipper_post(struct hipio_shipper *shipper);
+bool hipio_shipper_post(struct hipio_shipper *self);
 /*
  * Ends the work of the slot that has been at it longest, if it is done or if `wait` is set. False:
  * none was ended.
  */
-bool hipio_shipper_settle(struct hipio_shipper *shipper, bool wait);
-bool hipio_shipper_is_working(const struct hipio_shipper *shipper);
+bool hipio_shipper_settle(struct hipio_shipper *self, bool wait);
+bool hipio_shipper_is_working(const struct hipio_shipper *self);
 /* Handles an event of a slot: SHIPPED, TOLD or ANSWERED. */
-void hipio_shipper_event(struct hipio_shipper *shipper, enum hipio_exchange_event event, int slot);
-bool hipio_shipper_is_done(const struct hipio_shipper *shipper);
+void hipio_shipper_event(struct hipio_shipper *self, enum hipio_exchange_event event, int slot);
+bool hipio_shipper_is_done(const struct hipio_shipper *self);

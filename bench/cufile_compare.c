@@ -299,7 +299,7 @@ static bool parse(int argc, char **argv, struct options *options)
         if (strcmp(argv[i], "--file") == 0)
             options->path = argv[i + 1];
         else if (strcmp(argv[i], "--times") == 0)
-            options->times = atoi(argv[i + 1]);
+            options->times = (int)strtol(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--size") != 0 ||
                  hipio_tunables_parse_size(argv[i + 1], &options->size) < 0)
             return false;

@@ -45,11 +45,11 @@ static bool take_value(const char *word, const char *value, struct options *opti
     } else if (strcmp(word, "--bytes") == 0) {
         options->measure.bytes = strtoull(value, NULL, 10);
     } else if (strcmp(word, "--times") == 0) {
-        options->measure.times = atoi(value);
+        options->measure.times = (int)strtol(value, NULL, 10);
     } else if (strcmp(word, "--only") == 0) {
         options->only = value;
     } else if (strcmp(word, "--ceiling") == 0) {
-        options->ceiling = atoi(value);
+        options->ceiling = (int)strtol(value, NULL, 10);
     } else if (strcmp(word, "--folder") == 0 && options->folders < FOLDERS_MAX) {
         const size_t n = strcspn(value, ":");
         snprintf(options->folder[options->folders], 256, "%.*s", (int)n, value);

@@ -206,7 +206,7 @@ bool bench_file_check(const char *bytes, uint64_t offset, uint64_t length, uint6
         if (from[i / 8] == word(offset + i, salt))
             continue;
         fprintf(stderr, "hipio-bench: wrong data at offset %llu of the file\n",
-                (unsigned long long)(offset + i));
+                (unsigned long long)offset + i);
         return false;
     }
     return true;

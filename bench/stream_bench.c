@@ -234,8 +234,8 @@ static int check_chain(void)
     static ssize_t written[CHAIN], got[CHAIN];
     size_t size = CHAIN_BYTES;
     off_t offset = 12345, zero = 0, ends[CHAIN];
-    unsigned char *back = allocate(CHAIN_BYTES), *aside = allocate(CHAIN * 2 * kept);
-    unsigned char *host = malloc(CHAIN * 2 * kept);
+    unsigned char *back = allocate(CHAIN_BYTES), *aside = allocate(2 * kept * CHAIN);
+    unsigned char *host = malloc(2 * kept * CHAIN);
     void *stream = create_stream();
     int wrong = 0;
     double start = now();
@@ -246,18 +246,19 @@ static int check_chain(void)
         fill(stream, memory, 0xFE, size);
         must(hipio_read_async(file, back, &size, &offset, &zero, &got[i], stream));
         ends[i] = (off_t)(size - kept);
-        call("hipMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2", (uintptr_t)(aside + i * 2 * kept),
-             (uintptr_t)back, kept, (uintptr_t)stream);
-        call("hipMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2", (uintptr_t)(aside + (i * 2 + 1) * kept),
-             (uintptr_t)back + (uintptr_t)ends[i], kept, (uintptr_t)stream);
+        call("hipMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2",
+             (uintptr_t)(aside + 2 * kept * (size_t)i), (uintptr_t)back, kept, (uintptr_t)stream);
+        call("hipMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2",
+             (uintptr_t)(aside + (2 * (size_t)i + 1) * kept), (uintptr_t)back + (uintptr_t)ends[i],
+             kept, (uintptr_t)stream);
     }
     synchronize(stream);
     double seconds = now() - start;
-    copy(host, aside, CHAIN * 2 * kept);
+    copy(host, aside, 2 * kept * CHAIN);
     for (int i = 0; i < CHAIN; i++) {
         bool right = written[i] == (ssize_t)size && got[i] == (ssize_t)size;
         for (size_t k = 0; k < 2 * kept && right; k++)
-            right = host[i * 2 * kept + k] == i % 251;
+            right = host[2 * kept * (size_t)i + k] == i % 251;
         wrong += !right;
     }
     printf("chain of %d times work, write, work, read of %zu bytes: %d wrong, %.2f GB/s each way\n",

@@ -73,15 +73,15 @@ static struct cell *find_cell(const char *row, const char *system, int ranks)
 
 static void take_bench(char **field)
 {
-    struct cell *cell = find_cell(field[1], field[2], atoi(field[3]));
+    struct cell *cell = find_cell(field[1], field[2], (int)strtol(field[3], NULL, 10));
     int way = 0;
 
     while (way < WAYS && strcmp(field[4], ways[way]) != 0)
         way++;
     if (!cell || way == WAYS || cell->way[way].n == VALUES_MAX)
         return;
-    cell->way[way].first[cell->way[way].n] = atof(field[5]);
-    cell->way[way].later[cell->way[way].n++] = atof(field[6]);
+    cell->way[way].first[cell->way[way].n] = strtod(field[5], NULL);
+    cell->way[way].later[cell->way[way].n++] = strtod(field[6], NULL);
     cell->way[way].right |= strcmp(field[7], "right") == 0;
     cell->way[way].wrong |= strcmp(field[7], "WRONG") == 0;
     snprintf(cell->way[way].details, sizeof cell->way[way].details, "%.2000s", field[8]);
@@ -94,9 +94,9 @@ static void take_ceiling(char **field)
     struct ceiling *ceiling = &ceilings[ceiling_count++];
     snprintf(ceiling->what, sizeof ceiling->what, "%s", field[1]);
     snprintf(ceiling->system, sizeof ceiling->system, "%s", field[2]);
-    ceiling->threads = atoi(field[3]);
-    ceiling->first = atof(field[4]);
-    ceiling->later = atof(field[5]);
+    ceiling->threads = (int)strtol(field[3], NULL, 10);
+    ceiling->first = strtod(field[4], NULL);
+    ceiling->later = strtod(field[5], NULL);
 }
 
 static int compare(const void *a, const void *b)

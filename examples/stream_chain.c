@@ -61,31 +61,37 @@ static void queue_step(struct hipio_handle *file, char *field, char *history, in
                         stream));
 }
 
-/* Every byte of every step, as it came back from the file. */
+/* Every byte of a step, as it came back from the file. */
+static int check_step(const char *history, int i, char *host)
+{
+    if (steps[i].written != (ssize_t)FIELD || steps[i].read != (ssize_t)FIELD) {
+        fprintf(stderr, "step %d: wrote %zd, read %zd\n", i, steps[i].written, steps[i].read);
+        return 1;
+    }
+    gpu(hipMemcpy(host, history + i * FIELD, FIELD, hipMemcpyDeviceToHost));
+    for (size_t k = 0; k < FIELD; k++) {
+        if ((unsigned char)host[k] != i + 1) {
+            fprintf(stderr, "step %d: byte %zu is %d\n", i, k, host[k]);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int check(const char *history, int n)
 {
     char *host = malloc(FIELD);
+    int wrong = !host;
 
-    for (int i = 0; i < n; i++) {
-        if (steps[i].written != (ssize_t)FIELD || steps[i].read != (ssize_t)FIELD) {
-            fprintf(stderr, "step %d: wrote %zd, read %zd\n", i, steps[i].written, steps[i].read);
-            return 1;
-        }
-        gpu(hipMemcpy(host, history + i * FIELD, FIELD, hipMemcpyDeviceToHost));
-        for (size_t k = 0; k < FIELD; k++) {
-            if ((unsigned char)host[k] != i + 1) {
-                fprintf(stderr, "step %d: byte %zu is %d\n", i, k, host[k]);
-                return 1;
-            }
-        }
-    }
+    for (int i = 0; i < n && !wrong; i++)
+        wrong = check_step(history, i, host);
     free(host);
-    return 0;
+    return wrong;
 }
 
 int main(int argc, char **argv)
 {
-    const int n = argc > 2 ? atoi(argv[2]) : 20;
+    const int n = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 20;
     const int fd = argc > 1 ? open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
     struct hipio_handle *file;
     hipStream_t stream;

@@ -152,12 +152,12 @@ static struct hipio_handle *open_with(int fd, const char *setting, const char *v
 }
 
 /* In one piece, and in pieces of 40 KB that lie 60 KB apart, so that some cross a seam. */
-static void there_and_back(struct hipio_handle *file, int fd, unsigned char *base)
+static void write_out(struct hipio_handle *file, int fd, unsigned char *base)
 {
     enum { N = 800, LENGTH = 40000, STRIDE = 60000 };
     static struct iovec piece[N];
 
-    fill(base, 2);
+    async_rig_must(ftruncate(fd, 0));
     assert_int_equal(hipio_write(file, base, BYTES, 0, START), BYTES);
     async_rig_check_file(fd, 0, BYTES, 2, START);
     async_rig_must(ftruncate(fd, 0));
@@ -179,15 +179,16 @@ static void seams_are_invisible(void **state)
     int fd = async_rig_file(1, BYTES);
 
     (void)state;
+    fill(base, 2);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         struct hipio_handle *file = open_with(fd, settings[i][0], settings[i][1]);
 
-        there_and_back(file, fd, base);
+        write_out(file, fd, base);
         hipio_deregister_file(file);
     }
     close(fd);
     fd = async_rig_file(1, BYTES);
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i += 2) {
         struct hipio_handle *file = open_with(fd, settings[i][0], settings[i][1]);
 
         fill(base, 0);
