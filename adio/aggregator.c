@@ -6,7 +6,6 @@
 #include "engine/status.h"
 #include "mail.h"
 #include "mpierr.h"
-#include <errno.h>
 
 static bool reads(const struct hipio_aggregator *self)
 {
@@ -186,8 +185,11 @@ static void open_basin(struct hipio_aggregator *self, const struct hipio_range *
     for (int rank = 0; rank < room->ranks; rank++) {
         const struct hipio_range *peer = &room->peer[rank];
         if (room->beside[rank] && !is_gone(peer) && peer->low < round->high)
-            PMPI_Isend(&self->word, sizeof self->word, MPI_BYTE, rank,
-                       hipio_exchange_room_word_tag(), room->comm, &room->word[rank]);
+            hipio_mail_send(room, &(struct hipio_letter){.request = &room->word[rank],
+                                                         .bytes = &self->word,
+                                                         .length = sizeof self->word,
+                                                         .rank = rank,
+                                                         .tag = hipio_exchange_room_word_tag()});
     }
 }
 
@@ -228,7 +230,9 @@ static void close_round(struct hipio_aggregator *self)
 {
     self->round = -1;
     self->upcoming = next_round(self);
-    PMPI_Waitall(self->room->ranks, self->room->word, MPI_STATUSES_IGNORE);
+    hipio_mail_note(self->room,
+                    PMPI_Waitall(self->room->ranks, self->room->word, MPI_STATUSES_IGNORE),
+                    "tell the ranks of this host that they may move their bytes");
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (reads(self) || self->code != MPI_SUCCESS)
         return;
@@ -407,10 +411,12 @@ static void take(struct hipio_aggregator *self, int slot, const MPI_Status *stat
 
     self->posted--;
     self->in_place[slot] = NULL;
-    PMPI_Get_count(status, MPI_BYTE, &received);
-    if (!is_sound(self, piece, (uint64_t)received))
-        fail(self, -EPROTO, "a message of the collective exchange is damaged");
-    else if (!reads(self) && piece->flags & HIPIO_PIECE_APART)
+    hipio_mail_note(self->room, PMPI_Get_count(status, MPI_BYTE, &received), "measure a message");
+    if (!is_sound(self, piece, (uint64_t)received)) {
+        hipio_mail_break(self->room, "a message is damaged");
+        return;
+    }
+    if (!reads(self) && piece->flags & HIPIO_PIECE_APART)
         fill(self, piece, slot, status->MPI_SOURCE);
     else if (!reads(self) && self->code == MPI_SUCCESS)
         hipio_basin_put(self->basin, piece);

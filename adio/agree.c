@@ -3,6 +3,7 @@
 #include "agree.h"
 #include "engine/status.h"
 #include "mpierr.h"
+#include "rest.h"
 #include <stdio.h>
 
 int hipio_agree_max(MPI_Comm comm, long long *values, int n)
@@ -11,11 +12,33 @@ int hipio_agree_max(MPI_Comm comm, long long *values, int n)
     return hipio_mpierr_class_of(rc);
 }
 
-int hipio_agree_end(MPI_Comm comm, int code, const char *file)
+/* MPI's own wait would keep the core from this rank's workers, and from slower ranks. */
+static int wait_for_all(MPI_Request *request, void (*meanwhile)(void *), void *context)
 {
+    struct hipio_rest rest = {0, 0};
+    int done = 0, rc;
+
+    for (;;) {
+        rc = PMPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (rc != MPI_SUCCESS || done)
+            return rc;
+        if (meanwhile)
+            meanwhile(context);
+        hipio_rest(&rest, true);
+    }
+}
+
+int hipio_agree_end(MPI_Comm comm, int code, const char *file, void (*meanwhile)(void *),
+                    void *context)
+{
+    MPI_Request request;
     char text[HIPIO_TEXT_MAX];
     long long worst = hipio_mpierr_class_of(code);
-    int rc = hipio_agree_max(comm, &worst, 1);
+    int rc = PMPI_Iallreduce(MPI_IN_PLACE, &worst, 1, MPI_LONG_LONG, MPI_MAX, comm, &request);
+
+    if (rc == MPI_SUCCESS)
+        rc = wait_for_all(&request, meanwhile, context);
+    rc = hipio_mpierr_class_of(rc);
     if (code != MPI_SUCCESS)
         return code;
     if (rc != MPI_SUCCESS)

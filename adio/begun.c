@@ -2,6 +2,7 @@
 /* Begun: one access that outlives the call that made it. */
 #include "begun.h"
 #include "agree.h"
+#include "exchange.h"
 #include "mpierr.h"
 #include <stdlib.h>
 
@@ -13,7 +14,16 @@ struct hipio_begun {
 
 struct hipio_begun *hipio_begun_create(void)
 {
-    return calloc(1, sizeof(struct hipio_begun));
+    struct hipio_begun *begun = calloc(1, sizeof *begun);
+
+    if (begun)
+        begun->access.lock_fd = -1;
+    return begun;
+}
+
+void hipio_begun_fail(struct hipio_begun *begun, int code)
+{
+    begun->code = code;
 }
 
 void hipio_begun_start(struct hipio_begun *begun, struct hipio_access *access)
@@ -54,7 +64,8 @@ int hipio_begun_end(struct hipio_driven *driven)
 
     if (!begun)
         return MPI_SUCCESS;
-    code = hipio_agree_end(driven->fd->comm, finish(begun), driven->fd->filename);
+    code = hipio_agree_end(driven->fd->comm, finish(begun), driven->fd->filename,
+                           hipio_exchange_attend, driven);
     if (code == MPI_SUCCESS)
         hipio_mpierr_set_bytes(&driven->fd->split_status, begun->access.request.done);
     driven->begun = NULL;

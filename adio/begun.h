@@ -18,6 +18,9 @@ struct hipio_begun *hipio_begun_create(void);
  */
 void hipio_begun_start(struct hipio_begun *begun, struct hipio_access *access);
 
+/* Starts nothing and keeps an error, an MPI code, for the end. */
+void hipio_begun_fail(struct hipio_begun *begun, int code);
+
 /*
  * At the end of a split collective that may have been started like this. Waits, agrees with the
  * other ranks, and leaves the bytes in the file's split_status. Collective, but for a file of which

@@ -32,6 +32,7 @@ struct facts {
     long long room;      /* what each rank allows an aggregator, as a negative number */
     long long align;     /* and wants for the domains */
     long long least;
+    long long renew; /* MPI has failed in the last exchange, as some rank knows */
 };
 #define FACTS (int)(sizeof(struct facts) / sizeof(long long))
 
@@ -97,6 +98,7 @@ static void gather_facts(struct hipio_access *access, const struct hipio_memory 
     facts->room = -terms.buffer;
     facts->align = terms.align;
     facts->least = terms.least;
+    facts->renew = hipio_exchange_is_broken(driven);
     prefer(access, facts);
     if (must_be_alone(driven) && !facts->staged)
         facts->independent = 1;
@@ -186,12 +188,20 @@ static int run_alone(struct hipio_access *access, bool *begun)
 /* Through aggregators, if that is of use. */
 static int run_exchange(struct hipio_access *access, const struct facts *all, bool *begun)
 {
-    const struct hipio_exchange_terms terms = {-all->room, all->align, all->least};
+    const struct hipio_exchange_terms terms = {-all->room, all->align, all->least, all->renew};
     enum hipio_exchange_verdict verdict;
     int code = hipio_exchange_survey(access, &terms, all->exchange > 1, &verdict);
 
     if (verdict == HIPIO_EXCHANGE_POSSIBLE)
         return hipio_exchange_move(access);
+    /* This rank alone does not know what the others do. If they have begun, the end will tell them,
+     * and if they exchange, they hear the alarm and wait there, too. */
+    if (code != MPI_SUCCESS && access->driven->beginning &&
+        hipio_exchange_is_broken(access->driven)) {
+        hipio_begun_fail(access->driven->begun, code);
+        *begun = true;
+        return MPI_SUCCESS;
+    }
     return verdict == HIPIO_EXCHANGE_NEEDLESS ? run_alone(access, begun) : code;
 }
 
@@ -232,7 +242,9 @@ static int move_together(struct hipio_access *access, int own, struct facts *all
                                  "collective access: another rank's arguments or buffer were "
                                  "refused, so nothing was moved; its own error says why");
     rc = run(access, all, begun);
-    return *begun ? rc : hipio_agree_end(driven->fd->comm, rc, driven->fd->filename);
+    return *begun ? rc
+                  : hipio_agree_end(driven->fd->comm, rc, driven->fd->filename,
+                                    hipio_exchange_attend, driven);
 }
 
 void hipio_collective_move(hipio_romio_fd fd, const struct hipio_call *call, MPI_Status *status,

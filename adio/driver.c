@@ -233,6 +233,7 @@ int hipio_driver_attach(hipio_romio_fd fd, void *handle, const struct hipio_tuna
     made->handle = handle;
     made->etype = made->filetype = MPI_DATATYPE_NULL;
     made->lower = table->lower;
+    made->exchange_comm = MPI_COMM_NULL;
     made->tunables = *tunables;
     made->cb_buffer_size = fd->hints->cb_buffer_size;
     made->cb_nodes = fd->hints->cb_nodes;
@@ -248,7 +249,7 @@ void hipio_driver_detach(struct hipio_driven *driven)
 {
     hipio_host_requests_drain(driven->handle);
     hipio_begun_destroy(driven->begun);
-    hipio_exchange_room_destroy(driven->exchange);
+    hipio_exchange_room_leave(driven);
     hipio_file_destroy(driven->file);
     hipio_driver_view_changed(driven);
     driven->fd->fns = driven->lower;

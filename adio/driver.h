@@ -35,6 +35,7 @@ struct hipio_driven {
     int cb_buffer_size;   /* what io_buf was allocated for */
     int cb_nodes;         /* length of ROMIO's list of aggregators */
     struct hipio_exchange_room *exchange; /* NULL until the first exchange */
+    MPI_Comm exchange_comm;               /* its messages' own; MPI_COMM_NULL as long */
     bool beginning;            /* the call under way is the begin of a split collective */
     struct hipio_begun *begun; /* what such a begin has started; NULL: nothing */
 };

@@ -80,10 +80,12 @@ int hipio_exchange_survey(struct hipio_access *access, const struct hipio_exchan
     *verdict = HIPIO_EXCHANGE_IMPOSSIBLE;
     if (!room)
         return code;
-    code = hipio_mpierr_class_of(
-        PMPI_Allgather(&own, 2, MPI_LONG_LONG, room->range, 2, MPI_LONG_LONG, room->comm));
-    if (code != MPI_SUCCESS)
-        return code;
+    hipio_mail_note(
+        room, PMPI_Allgather(&own, 2, MPI_LONG_LONG, room->range, 2, MPI_LONG_LONG, room->comm),
+        "tell all ranks what each of them touches");
+    hipio_mail_clear(room);
+    if (hipio_mail_code(room) != MPI_SUCCESS)
+        return hipio_mail_code(room);
     make_domains(room, &domains);
     if (hipio_domains_rounds(&domains) < room->tags && (insist || interleave(room)))
         *verdict = HIPIO_EXCHANGE_POSSIBLE;
@@ -141,10 +143,10 @@ static bool is_over(const struct roles *roles)
 
 static int run(struct roles *roles)
 {
-    struct hipio_mail_rest rest = {0, 0};
+    struct hipio_rest rest = {0, 0};
 
     while (!is_over(roles))
-        hipio_mail_rest(&rest, !turn(roles));
+        hipio_mail_rest(roles->room, &rest, !turn(roles));
     while (hipio_shipper_settle(&roles->shipper, true))
         ;
     return hipio_mail_code(roles->room);
@@ -160,8 +162,22 @@ int hipio_exchange_move(struct hipio_access *access)
     hipio_aggregator_init(&roles.aggregator, roles.room, access, &domains);
     int code = run(&roles);
     int stored = hipio_aggregator_finish(&roles.aggregator);
+    hipio_mail_clear(roles.room);
     access->request.done = roles.shipper.found;
     if (code == MPI_SUCCESS)
         code = stored;
     return code == MPI_SUCCESS ? roles.shipper.code : code;
+}
+
+bool hipio_exchange_is_broken(const struct hipio_driven *driven)
+{
+    return driven->exchange && driven->exchange->broken;
+}
+
+void hipio_exchange_attend(void *driven)
+{
+    struct hipio_exchange_room *room = ((struct hipio_driven *)driven)->exchange;
+
+    if (room)
+        hipio_mail_attend(room);
 }

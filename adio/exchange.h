@@ -30,3 +30,9 @@ int hipio_exchange_survey(struct hipio_access *access, const struct hipio_exchan
  * Returns this rank's MPI code; the ranks have not agreed on it yet.
  */
 int hipio_exchange_move(struct hipio_access *access);
+
+/* True: MPI has failed in the file's last exchange, as far as this rank knows. The next one needs
+ * terms that say so. */
+bool hipio_exchange_is_broken(const struct hipio_driven *driven);
+/* For hipio_agree_end after a survey or an exchange; the context is the driven file. */
+void hipio_exchange_attend(void *driven);

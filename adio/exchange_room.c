@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tag 0 is ROMIO's, for the order of ordered calls. */
-#define TAG_WORD 1
+#define TAG_WORD 0
+#define TAG_ALARM 1
 #define TAG_ANSWER 2
 #define TAG_BYTES (TAG_ANSWER + HIPIO_EXCHANGE_SLOTS)
 #define TAG_PIECE (TAG_BYTES + HIPIO_EXCHANGE_SLOTS)
@@ -187,7 +187,7 @@ static int furnish(struct hipio_exchange_room *room, const struct hipio_driven *
     return make_arena(room, driven);
 }
 
-void hipio_exchange_room_destroy(struct hipio_exchange_room *room)
+static void destroy(struct hipio_exchange_room *room)
 {
     if (!room)
         return;
@@ -223,7 +223,7 @@ static struct hipio_exchange_room *make_alone(const struct hipio_driven *driven,
     room->window = driven->tunables.window_size;
     if (furnish(room, driven) == 0)
         return room;
-    hipio_exchange_room_destroy(room);
+    destroy(room);
     return NULL;
 }
 
@@ -238,13 +238,13 @@ static struct hipio_exchange_room *make(const struct hipio_driven *driven,
 
     if (!room || !shared) {
         hipio_shared_window_destroy(shared);
-        hipio_exchange_room_destroy(room);
+        destroy(room);
         return NULL;
     }
     room->shared = shared;
     if (furnish_basins(room, driven) == 0)
         return room;
-    hipio_exchange_room_destroy(room);
+    destroy(room);
     return NULL;
 }
 
@@ -256,22 +256,53 @@ static bool fits(const struct hipio_exchange_room *room, const struct hipio_driv
            room->terms.least == terms->least && room->window == driven->tunables.window_size;
 }
 
+/*
+ * A communicator for the exchange alone, so that a message that nobody took after a failure can't
+ * meet one of ROMIO's, nor of a later exchange. Collective; ROMIO's attributes stay behind.
+ */
+static int make_comm(struct hipio_driven *driven)
+{
+    MPI_Group all;
+    int rc = PMPI_Comm_group(driven->fd->comm, &all);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = PMPI_Comm_create(driven->fd->comm, all, &driven->exchange_comm);
+    if (rc != MPI_SUCCESS)
+        driven->exchange_comm = MPI_COMM_NULL;
+    PMPI_Group_free(&all);
+    return rc;
+}
+
+void hipio_exchange_room_leave(struct hipio_driven *driven)
+{
+    int finalized = 1;
+
+    destroy(driven->exchange);
+    driven->exchange = NULL;
+    PMPI_Finalized(&finalized);
+    if (driven->exchange_comm != MPI_COMM_NULL && !finalized)
+        PMPI_Comm_free(&driven->exchange_comm);
+    driven->exchange_comm = MPI_COMM_NULL;
+}
+
 int hipio_exchange_room_enter(struct hipio_driven *driven, const struct hipio_exchange_terms *terms,
                               struct hipio_exchange_room **room)
 {
-    long long missing;
+    long long missing = 0;
 
-    if (driven->exchange && !fits(driven->exchange, driven, terms)) {
-        hipio_exchange_room_destroy(driven->exchange);
-        driven->exchange = NULL;
-    }
+    if (terms->renew || (driven->exchange && !fits(driven->exchange, driven, terms)))
+        hipio_exchange_room_leave(driven);
     *room = driven->exchange;
     if (*room)
         return MPI_SUCCESS;
+    if (driven->exchange_comm == MPI_COMM_NULL)
+        missing = make_comm(driven) != MPI_SUCCESS;
     struct hipio_exchange_room *made = make(driven, terms);
-    missing = made ? 0 : 1;
+    missing |= made == NULL;
     int code = hipio_agree_max(driven->fd->comm, &missing, 1);
     if (code == MPI_SUCCESS && !missing) {
+        made->comm = driven->exchange_comm;
         *room = driven->exchange = made;
         return MPI_SUCCESS;
     }
@@ -279,7 +310,8 @@ int hipio_exchange_room_enter(struct hipio_driven *driven, const struct hipio_ex
         code = hipio_mpierr_code(MPI_ERR_NO_MEM,
                                  "no memory for a collective exchange; lower HIPIO_WINDOW_SIZE or "
                                  "the hint cb_buffer_size");
-    hipio_exchange_room_destroy(made);
+    destroy(made);
+    hipio_exchange_room_leave(driven);
     return code;
 }
 
@@ -337,4 +369,9 @@ int hipio_exchange_room_bytes_tag(uint32_t number)
 int hipio_exchange_room_word_tag(void)
 {
     return TAG_WORD;
+}
+
+int hipio_exchange_room_alarm_tag(void)
+{
+    return TAG_ALARM;
 }

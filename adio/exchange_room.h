@@ -31,6 +31,7 @@ struct hipio_exchange_terms {
     int64_t buffer; /* bytes that an aggregator may use, the least of all ranks */
     int64_t align;  /* blocks of the file that no two aggregators may share */
     int64_t least;  /* bytes of a domain, at least */
+    bool renew;     /* some rank's room is broken */
 };
 
 /* Packed positions of an access that lie in one aggregator's domain and are still to be moved. */
@@ -46,7 +47,7 @@ struct hipio_exchange_neighbour {
 };
 
 struct hipio_exchange_room {
-    MPI_Comm comm;
+    MPI_Comm comm; /* the exchange's own, of all ranks of the file */
     int rank, ranks;
     int aggregators;
     int *aggregator; /* their ranks, each once */
@@ -60,7 +61,10 @@ struct hipio_exchange_room {
     struct hipio_file *arena_file;
     struct hipio_layout *arena_layout;
     MPI_Request request[HIPIO_EXCHANGE_EVENTS * HIPIO_EXCHANGE_SLOTS];
-    int mail_code; /* the first error of a message, an MPI code */
+    bool inbound[HIPIO_EXCHANGE_EVENTS * HIPIO_EXCHANGE_SLOTS]; /* which of them are receives */
+    int mail_code; /* why no message is posted any more, an MPI code */
+    bool broken;   /* messages may be on their way that nobody waits for */
+    bool alarm;    /* the other ranks don't know that yet */
 
     struct hipio_range *range;        /* what each rank touches */
     struct hipio_range *peer;         /* aggregator: what each rank touches next in its domain */
@@ -82,7 +86,8 @@ struct hipio_exchange_room {
  */
 int hipio_exchange_room_enter(struct hipio_driven *driven, const struct hipio_exchange_terms *terms,
                               struct hipio_exchange_room **room);
-void hipio_exchange_room_destroy(struct hipio_exchange_room *room); /* NULL is allowed */
+/* Destroys the file's room, if there is one, and its communicator. All ranks do so together. */
+void hipio_exchange_room_leave(struct hipio_driven *driven);
 
 /* Place of a slot in the arena: for pieces of ours, or (as aggregator) of others. */
 char *hipio_exchange_room_slot(const struct hipio_exchange_room *room, bool aggregator, int slot);
@@ -101,5 +106,6 @@ int hipio_exchange_room_answer_tag(int slot);
 /* Tag of the bytes that come apart from a piece or an answer; the piece says which of the numbers
  * from 0 to HIPIO_EXCHANGE_SLOTS - 1 it is. */
 int hipio_exchange_room_bytes_tag(uint32_t number);
-/* Tag of the word that a basin is open. */
+/* Tag of the word that a basin is open, and of the alarm. */
 int hipio_exchange_room_word_tag(void);
+int hipio_exchange_room_alarm_tag(void);

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mail: the messages of an exchange on their way. Whoever posts one is told of its end as an event;
- * a message that can't be posted, or fails, ends the exchange (hipio_mail_code).
+ * Mail: the messages of an exchange on their way. Whoever posts one is told of its end as an event.
+ *
+ * A message that MPI can't post or deliver ends the exchange, on all ranks: the rank that meets the
+ * failure sounds the alarm, which the others hear once they have nothing else to do. From then on
+ * nothing more is posted. What is under way still points to memory of ours and of the user, so each
+ * rank takes back its receives, and takes in whatever comes until its own sends are done and every
+ * rank is at the end of the collective (hipio_mail_clear, hipio_mail_attend). MPI has no way to
+ * take a send back: where a rank can't receive at all, those that sent to it wait for ever, and
+ * where one can't send at all, nobody learns of it.
  */
 #pragma once
 #include "exchange_room.h"
+#include "rest.h"
 
 struct hipio_letter {
     MPI_Request *request; /* of the room, MPI_REQUEST_NULL so far */
@@ -26,19 +34,21 @@ enum hipio_mail_found {
 /* One message that has ended: its place in room->request, and what MPI says of it. Never blocks. */
 enum hipio_mail_found hipio_mail_next(struct hipio_exchange_room *room, int *index,
                                       MPI_Status *status);
+/* Rests between two turns (rest.h), and listens for the alarm in pauses. */
+void hipio_mail_rest(struct hipio_exchange_room *room, struct hipio_rest *rest, bool idle);
 
-/* How long nothing has happened. Begins as zeros. */
-struct hipio_mail_rest {
-    uint64_t turns;
-    int64_t since; /* ns of the monotonic clock */
-};
+/* MPI_SUCCESS, or why no message is posted any more, an MPI code. */
+int hipio_mail_code(const struct hipio_exchange_room *room);
+/* Notes what an MPI call on the room's communicator returned; `what` could not be done. */
+void hipio_mail_note(struct hipio_exchange_room *room, int rc, const char *what);
+/* Ends the exchange for another reason, which is told as text. */
+void hipio_mail_break(struct hipio_exchange_room *room, const char *why);
 
 /*
- * After each turn; `idle`: nothing happened in it. MPI would wait for a message with the core in
- * its hands. The ranks' own threads need that core, as do other ranks where there are more of them
- * than cores; so after a while it is offered to them, and later left to them for a moment.
+ * After an exchange that has ended early: sounds the alarm where this rank met the failure, and
+ * returns when no message of the room is on its way any more from or to this rank's memory. Nothing
+ * for any other exchange.
  */
-void hipio_mail_rest(struct hipio_mail_rest *rest, bool idle);
-
-/* MPI_SUCCESS, or the first error of a message, an MPI code. */
-int hipio_mail_code(const struct hipio_exchange_room *room);
+void hipio_mail_clear(struct hipio_exchange_room *room);
+/* While a rank whose exchange has ended early waits for the others: takes in what comes. */
+void hipio_mail_attend(struct hipio_exchange_room *room);

@@ -34,7 +34,8 @@ int hipio_shared_agree(ompi_file_t *handle)
 
     if (!file->driven || file->shared_agreed)
         return MPI_SUCCESS;
-    code = hipio_agree_end(file->fd->comm, hipio_shared_check(handle), handle->f_filename);
+    code =
+        hipio_agree_end(file->fd->comm, hipio_shared_check(handle), handle->f_filename, NULL, NULL);
     file->shared_agreed = code == MPI_SUCCESS;
     return code;
 }

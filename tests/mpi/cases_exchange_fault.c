@@ -5,7 +5,9 @@
  * file goes on working. What the GPU runtime refuses is chosen by HIPSIM_FAIL.
  */
 #include "cases.h"
+#include "mpi_fault.h"
 #include "watch.h"
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,9 +18,14 @@
 
 enum { RDWR = MPI_MODE_CREATE | MPI_MODE_RDWR, BLOCK = 1000, SHARE = 64 << 10, SEED = 31 };
 
-/* Domains of SHARE bytes, one for each rank, in rounds of 8 KiB. */
-static const char hints[] = "hipio_collective=exchange,hipio_mapping=off,cb_config_list=*:*,"
+/* Domains of `share` bytes, one for each rank, in rounds of 8 KiB. */
+static const char small[] = "hipio_collective=exchange,hipio_mapping=off,cb_config_list=*:*,"
                             "cb_buffer_size=16384,hipio_window_size=64K";
+/* The same in messages that MPI sends only once they are received. */
+static const char large[] = "hipio_collective=exchange,hipio_mapping=off,cb_config_list=*:*,"
+                            "cb_buffer_size=524288,hipio_window_size=4M";
+static const char *hints = small;
+static int share = SHARE; /* bytes of a rank's access */
 
 /* Every rank's blocks lie in every domain. */
 static MPI_File open_interleaved(const char *path)
@@ -44,21 +51,21 @@ static uint64_t seed_of(int rank)
 
 static int write_all(MPI_File file, struct buffer *buffer)
 {
-    buffer_fill(buffer, 0, seed_of(case_rank()), 0, SHARE);
-    return MPI_File_write_at_all(file, 0, buffer->at, SHARE, MPI_BYTE, MPI_STATUS_IGNORE);
+    buffer_fill(buffer, 0, seed_of(case_rank()), 0, (size_t)share);
+    return MPI_File_write_at_all(file, 0, buffer->at, share, MPI_BYTE, MPI_STATUS_IGNORE);
 }
 
 static int read_all(MPI_File file, struct buffer *buffer)
 {
     buffer_poison(buffer);
-    return MPI_File_read_at_all(file, 0, buffer->at, SHARE, MPI_BYTE, MPI_STATUS_IGNORE);
+    return MPI_File_read_at_all(file, 0, buffer->at, share, MPI_BYTE, MPI_STATUS_IGNORE);
 }
 
 static void goes_on(MPI_File file, struct buffer *buffer)
 {
     check_ok(write_all(file, buffer), "write_at_all after the error");
     check_ok(read_all(file, buffer), "read_at_all after the error");
-    buffer_check(buffer, 0, seed_of(case_rank()), 0, SHARE);
+    buffer_check(buffer, 0, seed_of(case_rank()), 0, (size_t)share);
 }
 
 static struct rlimit set_limit(int which, rlim_t most)
@@ -237,12 +244,108 @@ static void gpu_fails(void)
     file_remove("fault.dat");
 }
 
+/* ---- Messages ---- */
+
+static struct {
+    mpi_fault_arm_fn *arm;
+    mpi_fault_hits_fn *hits;
+    mpi_fault_pending_fn *pending;
+} fault;
+
+static void find_faults(void)
+{
+    *(void **)&fault.arm = dlsym(RTLD_DEFAULT, "mpi_fault_arm");
+    *(void **)&fault.hits = dlsym(RTLD_DEFAULT, "mpi_fault_hits");
+    *(void **)&fault.pending = dlsym(RTLD_DEFAULT, "mpi_fault_pending");
+    if (!fault.arm || !fault.hits || !fault.pending) {
+        fprintf(stderr, "test: no library for faults of MPI is preloaded\n");
+        MPI_Abort(MPI_COMM_WORLD, 99);
+    }
+}
+
+/* No message that was on its way when the access ended may come into memory that the application
+ * uses for other things since. */
+static void check_left_alone(MPI_File file, struct buffer *used)
+{
+    enum gpu_kind kind = used->kind;
+    struct buffer other = buffer_new(GPU_HOST, (size_t)share);
+
+    buffer_free(used);
+    *used = buffer_new(kind, (size_t)share);
+    barrier();
+    goes_on(file, &other);
+    buffer_check_poison(used, 0, (size_t)share);
+    buffer_free(&other);
+}
+
+/* One access in which, on one rank, that call fails for the nth time. False: there was no nth. */
+static bool message_fails(MPI_File file, const char *call, int odd, unsigned nth, unsigned times)
+{
+    struct buffer buffer =
+        buffer_new((enum gpu_kind)(nth % 3 ? GPU_HOST : case_kinds() - 1), (size_t)share);
+    int hits, any = 0;
+
+    for (int write = 0; write < 2; write++) {
+        watch_step("%s %u of rank %d fails, %s", call, nth, odd, write ? "write" : "read");
+        fault.arm(call, case_rank() == odd ? nth : 0, times);
+        int code = write ? write_all(file, &buffer) : read_all(file, &buffer);
+        hits = (int)fault.hits();
+        check(fault.pending() == 0, "%u messages are on their way after the access",
+              fault.pending());
+        fault.arm(call, 0, 0);
+        MPI_Allreduce(MPI_IN_PLACE, &hits, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        if (hits)
+            check_class(code, case_rank() == odd ? MPI_ERR_OTHER : MPI_SUCCESS,
+                        "%s while %s %u of rank %d fails", write ? "write" : "read", call, nth,
+                        odd);
+        else
+            check_ok(code, "an access without a fault");
+        check_left_alone(file, &buffer);
+        any |= hits;
+    }
+    buffer_free(&buffer);
+    return any;
+}
+
+static void message_faults(const char *call, unsigned times)
+{
+    MPI_File file = open_interleaved("fault.dat");
+    struct buffer buffer = buffer_new(GPU_HOST, (size_t)share);
+
+    goes_on(file, &buffer);
+    for (int odd = 0; odd < case_ranks(); odd++) {
+        unsigned nth = 1;
+        while (message_fails(file, call, odd, nth, times))
+            nth = 2 * nth + 1;
+        check(nth > 1, "%s is never called by rank %d", call, odd);
+    }
+    buffer_free(&buffer);
+    MPI_File_close(&file);
+    file_remove("fault.dat");
+}
+
+static void messages_fail(void)
+{
+    find_faults();
+    message_faults("PMPI_Isend", 1);
+    message_faults("PMPI_Irecv", 1);
+    message_faults("PMPI_Irecv", 1000000);
+    message_faults("PMPI_Testany", 1);
+    message_faults("PMPI_Allgather", 1);
+    hints = large;
+    share = 1 << 20;
+    message_faults("PMPI_Isend", 1);
+    message_faults("PMPI_Irecv", 1);
+    message_faults("PMPI_Testany", 1);
+}
+
 static const struct test_case cases[] = {
     {"write", "an aggregator that can't write", 1, 16, NEEDS_HIPIO, storage_write_fails},
     {"read", "an aggregator that can't read", 1, 16, NEEDS_HIPIO, storage_read_fails},
     {"memory", "a rank without memory", 2, 16, NEEDS_HIPIO, no_memory},
     {"gpu", "a GPU that fails as HIPSIM_FAIL says", 1, 16, NEEDS_HIPIO | NEEDS_GPU | NEEDS_REQUEST,
      gpu_fails},
+    {"messages", "MPI calls that fail", 2, 16, NEEDS_HIPIO | NEEDS_REQUEST, messages_fail},
 };
 
 int main(int argc, char **argv)
