@@ -66,8 +66,9 @@ int hipio_begun_end(struct hipio_driven *driven)
         return MPI_SUCCESS;
     code = hipio_agree_end(driven->fd->comm, finish(begun), driven->fd->filename,
                            hipio_exchange_attend, driven);
-    if (code == MPI_SUCCESS)
-        hipio_mpierr_set_bytes(&driven->fd->split_status, begun->access.request.done);
+    /* ROMIO hands out what stands there, also after an error. */
+    hipio_mpierr_set_bytes(&driven->fd->split_status,
+                           code == MPI_SUCCESS ? begun->access.request.done : 0);
     driven->begun = NULL;
     hipio_begun_destroy(begun);
     return code;

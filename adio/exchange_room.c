@@ -11,8 +11,11 @@
 #define TAG_WORD 0
 #define TAG_ALARM 1
 #define TAG_ANSWER 2
+/* Far more than a sender has pieces of a round on their way: a long list may arrive after many
+ * short ones that were sent later, and its bytes must not be taken for theirs. */
+#define BYTES_TAGS 16384
 #define TAG_BYTES (TAG_ANSWER + HIPIO_EXCHANGE_SLOTS)
-#define TAG_PIECE (TAG_BYTES + HIPIO_EXCHANGE_SLOTS)
+#define TAG_PIECE (TAG_BYTES + BYTES_TAGS)
 
 #define PAGE ((uint64_t)HIPIO_PAGE)
 /* Longer messages gain nothing. */
@@ -363,7 +366,7 @@ int hipio_exchange_room_answer_tag(int slot)
 
 int hipio_exchange_room_bytes_tag(uint32_t number)
 {
-    return TAG_BYTES + (int)(number % HIPIO_EXCHANGE_SLOTS);
+    return TAG_BYTES + (int)(number % BYTES_TAGS);
 }
 
 int hipio_exchange_room_word_tag(void)

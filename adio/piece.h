@@ -26,7 +26,7 @@ struct hipio_piece {
     uint32_t flags;
     uint32_t pieces; /* last piece: how many there were in this round */
     uint32_t slot;   /* read: where the sender waits for the answer; write, bytes that come apart:
-                        which of the sender's such messages, modulo the slots */
+                        the number of their piece in the sender's part of the round */
     uint64_t spare[2];
 };
 _Static_assert(sizeof(struct hipio_piece) == 64, "head of a message");

@@ -76,11 +76,6 @@ static void work(struct hipio_shipper *self, int slot)
     self->queue[self->queued++] = slot;
 }
 
-bool hipio_shipper_is_working(const struct hipio_shipper *self)
-{
-    return self->queued > 0;
-}
-
 /* ---- Making pieces ---- */
 
 /* A message for fewer bytes costs more than their copy. */
@@ -204,7 +199,7 @@ static void pack_bytes(struct hipio_shipper *self, int slot)
 
     if (self->slot[slot].in_place) {
         piece->flags |= HIPIO_PIECE_APART;
-        piece->slot = piece->pieces % HIPIO_EXCHANGE_SLOTS;
+        piece->slot = piece->pieces;
         part->length = 0;
     } else {
         *part = packed_part_of(self, self->slot[slot].at, piece->bytes,

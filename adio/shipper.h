@@ -44,7 +44,6 @@ bool hipio_shipper_post(struct hipio_shipper *self);
  * none was ended.
  */
 bool hipio_shipper_settle(struct hipio_shipper *self, bool wait);
-bool hipio_shipper_is_working(const struct hipio_shipper *self);
-/* Handles an event of a slot: SHIPPED, TOLD or ANSWERED. */
+/* Handles an event of a slot: SHIPPED, TOLD, ANSWERED or MOVED. */
 void hipio_shipper_event(struct hipio_shipper *self, enum hipio_exchange_event event, int slot);
 bool hipio_shipper_is_done(const struct hipio_shipper *self);

@@ -130,8 +130,9 @@ int hipio_registered_ensure(struct hipio_file *window, const struct hipio_memory
     }
     if (self->state == UNTRIED)
         try(self, window, memory);
+    const bool known = self->state == KNOWN && self->ops == memory->ops;
     pthread_mutex_unlock(&self->lock);
-    if (self->state == KNOWN && self->ops == memory->ops)
+    if (known)
         return 0;
     return hipio_status_set(-ENOTSUP, "%s: its memory is not known to the GPU",
                             hipio_file_name(window));

@@ -210,8 +210,12 @@ void hipio_slots_return(struct hipio_slot *slot)
 
 bool hipio_slots_reserve(uint64_t bytes, uint64_t limit)
 {
+    const struct hipio_slots_want nothing = {.device = -1};
+
     pthread_mutex_lock(&pool.lock);
     bool fits_in = bytes <= limit && pool.total <= limit - bytes;
+    while (!fits_in && bytes <= limit && evict_foreign(&nothing))
+        fits_in = pool.total <= limit - bytes;
     if (fits_in) {
         pool.total += bytes;
         pool.others += bytes;

@@ -43,8 +43,8 @@ int hipio_slots_borrow(const struct hipio_slots_want *want, bool wait, struct hi
 void hipio_slots_return(struct hipio_slot *slot);
 
 /*
- * Counts memory that somebody else pins. False: with it there would be more than `limit` bytes
- * pinned.
+ * Counts memory that somebody else pins; idle slots give way to it. False: with it there would be
+ * more than `limit` bytes pinned.
  */
 bool hipio_slots_reserve(uint64_t bytes, uint64_t limit);
 void hipio_slots_unreserve(uint64_t bytes);

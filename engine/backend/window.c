@@ -75,6 +75,23 @@ static int score(const struct hipio_part *part)
     return run_of(part) || hipio_rows_are_few(&rows) ? SCORE : -1;
 }
 
+/* Runtimes refuse a copy over the seam of two allocations, such as those that an address range is
+ * mapped from. What can't be told may be one. */
+static bool is_one_allocation(const struct hipio_part *part)
+{
+    const struct hipio_request *request = part->request;
+    int64_t low, high;
+    uintptr_t start;
+    uint64_t length;
+
+    hipio_layout_bounds(request->memory_layout, request->memory_start + part->start, part->length,
+                        &low, &high);
+    const uintptr_t first = (uintptr_t)request->base + (uintptr_t)low;
+    if (request->memory.ops->range(&request->memory, (const void *)first, &start, &length) < 0)
+        return true;
+    return first + (uintptr_t)(high - low) <= start + length;
+}
+
 /* A run is packed like a staging chunk, by kernels where they are better. */
 static int queue(const struct hipio_part *part, struct hipio_lane *lane)
 {
@@ -88,6 +105,8 @@ static int queue(const struct hipio_part *part, struct hipio_lane *lane)
     struct hipio_cursor cursor;
     void *run = run_of(part);
 
+    if (!run && !is_one_allocation(part))
+        return hipio_status_set(-ENOTSUP, "the buffer is mapped from several pieces");
     if (!run) {
         const struct hipio_rows rows = rows_of(part);
         return hipio_rows_copy(lane->ops, lane->stream, &rows);
@@ -122,7 +141,7 @@ static int io(struct hipio_part *part)
     if (rc < 0)
         return rc;
     rc = move(part, lane);
-    lane->broken |= rc < 0;
+    lane->broken |= rc < 0 && rc != -ENOTSUP;
     hipio_lanes_return(lane);
     if (rc < 0)
         return rc;
@@ -131,7 +150,7 @@ static int io(struct hipio_part *part)
     return 0;
 }
 
-/* Memory that could not be pinned is copied by the CPU. */
+/* Memory that could not be pinned, or lies in pieces, is staged. */
 static bool eligible(const struct hipio_part *part, int error)
 {
     (void)part;

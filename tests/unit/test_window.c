@@ -339,6 +339,39 @@ static void reports_a_failed_copy(void **state)
     hipio_layout_release(window);
 }
 
+/* Runtimes refuse rows over a seam of memory; such a buffer is staged, and the lane stays good. */
+static void stages_a_buffer_of_two_pieces(void **state)
+{
+    struct bench *bench = *state;
+    struct hipio_layout *memory = rig_vector(16384, 8, 30000);
+    struct hipio_layout *window = rig_vector(16384, 8, 20000);
+
+    fake_cut(bench->base, SIZE / 2);
+    there_and_back(bench, memory, window);
+    assert_int_equal(hipio_stats_get(HIPIO_COUNT_window_bytes), 0);
+    assert_int_equal(hipio_stats_get(HIPIO_COUNT_fallbacks), 2);
+    hipio_layout_release(memory);
+    hipio_layout_release(window);
+}
+
+/* Idle chunks of staging give way to a window. */
+static void takes_the_place_of_idle_chunks(void **state)
+{
+    struct bench *bench = *state;
+    struct hipio_layout *whole = rig_run(0, SIZE);
+
+    rig_limit(&bench->rig, SIZE + SIZE / 2);
+    rig_set(&bench->rig, "chunk_size", "64K");
+    rig_set(&bench->rig, "fastpath", "off");
+    there_and_back(bench, whole, whole);
+    assert_true(hipio_stats_get(HIPIO_COUNT_pinned_now) > SIZE / 8);
+    rig_set(&bench->rig, "fastpath", "auto");
+    there_and_back(bench, whole, whole);
+    assert_int_equal(fake_counters().registered, SIZE);
+    assert_true(hipio_stats_get(HIPIO_COUNT_pinned_peak) <= SIZE + SIZE / 2);
+    hipio_layout_release(whole);
+}
+
 static void ends_with_the_window(void **state)
 {
     struct bench *bench = *state;
@@ -365,6 +398,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(takes_whole_pages_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(obeys_the_settings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reports_a_failed_copy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stages_a_buffer_of_two_pieces, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(takes_the_place_of_idle_chunks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ends_with_the_window, set_up, tear_down),
     };
 
