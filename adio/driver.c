@@ -269,6 +269,8 @@ void hipio_driver_set_tunables(struct hipio_driven *driven, const struct hipio_t
     driven->tunables = *tunables;
     if (driven->file)
         hipio_file_set_tunables(driven->file, tunables);
+    if (driven->exchange)
+        hipio_exchange_room_set_tunables(driven->exchange, tunables);
 }
 
 /* ROMIO says "open" after a deferred open that failed, so the descriptor has the last word. */

@@ -318,6 +318,18 @@ int hipio_exchange_room_enter(struct hipio_driven *driven, const struct hipio_ex
     return code;
 }
 
+void hipio_exchange_room_set_tunables(struct hipio_exchange_room *room,
+                                      const struct hipio_tunables *tunables)
+{
+    hipio_file_set_tunables(room->arena_file, tunables);
+    for (int i = 0; i < room->aggregators; i++) {
+        for (int k = 0; k < 2; k++) {
+            if (room->neighbour[i].file[k])
+                hipio_file_set_tunables(room->neighbour[i].file[k], tunables);
+        }
+    }
+}
+
 char *hipio_exchange_room_slot(const struct hipio_exchange_room *room, bool aggregator, int slot)
 {
     int index = aggregator ? HIPIO_EXCHANGE_SLOTS + slot : slot;

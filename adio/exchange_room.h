@@ -89,6 +89,10 @@ int hipio_exchange_room_enter(struct hipio_driven *driven, const struct hipio_ex
 /* Destroys the file's room, if there is one, and its communicator. All ranks do so together. */
 void hipio_exchange_room_leave(struct hipio_driven *driven);
 
+/* Puts other settings in force for what moves bytes in the room. */
+void hipio_exchange_room_set_tunables(struct hipio_exchange_room *room,
+                                      const struct hipio_tunables *tunables);
+
 /* Place of a slot in the arena: for pieces of ours, or (as aggregator) of others. */
 char *hipio_exchange_room_slot(const struct hipio_exchange_room *room, bool aggregator, int slot);
 /* Where the answer to the piece in a slot is, or is made. */

@@ -3,6 +3,7 @@
 #include "shipper.h"
 #include "engine/stats.h"
 #include "engine/status.h"
+#include "gpu_aware.h"
 #include "mail.h"
 #include "mpierr.h"
 #include <string.h>
@@ -10,14 +11,6 @@
 static bool reads(const struct hipio_shipper *self)
 {
     return self->access->call.op == HIPIO_READ;
-}
-
-void hipio_shipper_init(struct hipio_shipper *self, struct hipio_exchange_room *room,
-                        struct hipio_access *access, const struct hipio_domains *domains)
-{
-    *self = (struct hipio_shipper){
-        .room = room, .access = access, .domains = domains, .found = access->bytes};
-    hipio_route_init(&self->route, room, access, domains);
 }
 
 bool hipio_shipper_is_done(const struct hipio_shipper *self)
@@ -57,6 +50,44 @@ static struct hipio_request packed_part_of(const struct hipio_shipper *self, uin
     return part;
 }
 
+/* Some aggregator that has bytes of this rank is on another host. */
+static bool sends_messages(const struct hipio_shipper *self)
+{
+    bool sends = false;
+
+    for (int i = 0; i < self->domains->count; i++)
+        sends |= self->room->pair[i].round >= 0 && !self->room->neighbour[i].file[0];
+    return sends;
+}
+
+/* MPI moves GPU memory by itself, so what the application has queued on the GPU before this access
+ * must be over before the first message. */
+static int ask_mpi(struct hipio_shipper *self)
+{
+    struct hipio_request part = packed_part_of(self, 0, self->access->bytes, self->room->arena);
+    int rc;
+
+    if (part.memory.kind == HIPIO_MEMORY_HOST) {
+        self->mpi_takes = true;
+        return 0;
+    }
+    rc = hipio_gpu_aware_use(&self->access->driven->tunables, &part.memory, &self->mpi_takes);
+    if (rc == 0 && self->mpi_takes)
+        rc = hipio_request_await(&part);
+    return rc;
+}
+
+void hipio_shipper_init(struct hipio_shipper *self, struct hipio_exchange_room *room,
+                        struct hipio_access *access, const struct hipio_domains *domains)
+{
+    *self = (struct hipio_shipper){
+        .room = room, .access = access, .domains = domains, .found = access->bytes};
+    hipio_route_init(&self->route, room, access, domains);
+    int rc = sends_messages(self) ? ask_mpi(self) : 0;
+    if (rc)
+        fail(self, rc, NULL);
+}
+
 /* ---- Work in the background ---- */
 
 /* Less than this is done sooner than handed over. */
@@ -89,14 +120,14 @@ static char *place_of(const struct hipio_shipper *self, uint64_t at, uint64_t by
     struct hipio_cursor cursor;
     int64_t offset;
 
-    if (request->memory.kind != HIPIO_MEMORY_HOST ||
-        (bytes < IN_PLACE_MIN && bytes < self->room->data))
+    if (!self->mpi_takes || (bytes < IN_PLACE_MIN && bytes < self->room->data))
         return NULL;
     hipio_cursor_init(&cursor, request->memory_layout, request->memory_start + at);
     if (hipio_cursor_next_run(&cursor, bytes, &offset) < bytes)
         return NULL;
     char *memory = (char *)((uintptr_t)request->base + (uintptr_t)offset);
-    return hipio_device_probe(memory, bytes) == 0 ? memory : NULL;
+    bool host = request->memory.kind == HIPIO_MEMORY_HOST;
+    return !host || hipio_device_probe(memory, bytes) == 0 ? memory : NULL;
 }
 
 static void abandon(struct hipio_piece *piece)
@@ -379,6 +410,8 @@ static void count(const struct hipio_shipper *self, int slot, uint64_t bytes)
                     (int64_t)bytes);
     if (self->slot[slot].in_place)
         hipio_stats_add(HIPIO_COUNT_exchange_in_place, (int64_t)bytes);
+    if (self->slot[slot].in_place && self->access->request.memory.kind == HIPIO_MEMORY_DEVICE)
+        hipio_stats_add(HIPIO_COUNT_exchange_gpu, (int64_t)bytes);
 }
 
 static void finish(struct hipio_shipper *self, int slot)

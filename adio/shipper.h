@@ -26,6 +26,7 @@ struct hipio_shipper {
     struct hipio_access *access;
     const struct hipio_domains *domains;
     struct hipio_route route; /* whose piece is next */
+    bool mpi_takes;           /* MPI may read and write the user's memory itself */
     int pending;              /* slots that are taken */
     struct hipio_shipper_slot slot[HIPIO_EXCHANGE_SLOTS];
     int queue[HIPIO_EXCHANGE_SLOTS]; /* slots that are working, in the order of their start */

@@ -214,6 +214,20 @@ int hipio_request_run(struct hipio_request *request)
     return status;
 }
 
+int hipio_request_await(const struct hipio_request *request)
+{
+    struct hipio_order order;
+
+    int status = hipio_engine_enter();
+    if (status < 0)
+        return status;
+    status = hipio_order_mark(request, &order);
+    if (status == 0)
+        status = hipio_order_wait(&order);
+    hipio_engine_leave();
+    return status;
+}
+
 struct flight {
     struct hipio_job job; /* first, so that the job is the flight */
     struct hipio_request *request;

@@ -79,5 +79,11 @@ bool hipio_request_test(struct hipio_request *request);
 /* Blocks until the request is done; returns its status. */
 int hipio_request_wait(struct hipio_request *request);
 
+/*
+ * Waits for the application's earlier GPU work, as run does before its first copy, for a caller
+ * that moves bytes of the request's memory by other means. 0, or a negative errno with text.
+ */
+int hipio_request_await(const struct hipio_request *request);
+
 /* Joins the threads of background requests once all that were started are done (engine.c). */
 void hipio_request_dismiss(void);

@@ -5,6 +5,7 @@
  */
 #include "cases.h"
 #include "watch.h"
+#include <stdio.h>
 
 /* ---- Accesses of extreme shape ---- */
 
@@ -221,14 +222,20 @@ static void apart(void)
 }
 
 enum { OWN = 1 << 20, SHORT = 12345 };
+static const char *window; /* one piece of each rank in a round, or many */
 
 /* Every rank's bytes go as messages to the aggregator, rank 0, or come from it, in blocks; in
  * memory they are one run or, `strided`, halves with a gap between. */
 static MPI_File open_blocks(int64_t block, const char *path, bool strided, MPI_Datatype *memory)
 {
-    MPI_File file = file_open(path, MPI_MODE_CREATE | MPI_MODE_RDWR,
-                              "hipio_collective=exchange,hipio_shared_ranks=1");
+    char hints[256];
     MPI_Datatype view;
+
+    snprintf(hints, sizeof hints,
+             "hipio_collective=exchange,hipio_shared_ranks=1,cb_buffer_size=262144,"
+             "hipio_window_size=%s",
+             window);
+    MPI_File file = file_open(path, MPI_MODE_CREATE | MPI_MODE_RDWR, hints);
 
     MPI_Type_vector((int)(OWN / block), (int)block, (int)block * case_ranks(), MPI_BYTE, &view);
     MPI_Type_commit(&view);
@@ -299,8 +306,9 @@ static void check_short(int64_t block)
 }
 
 /* MPI takes host memory as it is, and puts answers there, where that is one run. */
-static void in_place(void)
+static void in_place_with(const char *size)
 {
+    window = size;
     for (int64_t block = 8192; block <= OWN; block *= 128) {
         check_in_place(GPU_HOST, block, false);
         check_in_place(GPU_HOST, block, true);
@@ -309,12 +317,43 @@ static void in_place(void)
     }
 }
 
+static void in_place(void)
+{
+    in_place_with("64K");
+    in_place_with("16M");
+}
+
+/* A setting that comes later holds for the exchange, too. */
+static void later_setting(void)
+{
+    enum { BYTES = 64 << 10 };
+    struct buffer buffer = buffer_new(GPU_DEVICE, BYTES);
+    MPI_File file =
+        file_open("later.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, "hipio_collective=exchange");
+    MPI_Offset at = (MPI_Offset)case_rank() * BYTES;
+    MPI_Info info = info_of("hipio_fastpath=off");
+
+    check_ok(MPI_File_write_at_all(file, at, buffer.at, BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+             "write_at_all");
+    check_ok(MPI_File_set_info(file, info), "set_info");
+    int64_t before = case_counter("window_bytes");
+    check_ok(MPI_File_write_at_all(file, at, buffer.at, BYTES, MPI_BYTE, MPI_STATUS_IGNORE),
+             "write_at_all");
+    int64_t bytes = case_counter("window_bytes") - before;
+    check(bytes == 0, "the GPU copied %lld bytes by itself after fastpath=off", (long long)bytes);
+    MPI_Info_free(&info);
+    MPI_File_close(&file);
+    buffer_free(&buffer);
+    file_remove("later.dat");
+}
+
 static const struct test_case cases[] = {
     {"far", "pieces far apart", 1, 16, NEEDS_HIPIO, far_apart},
     {"same", "all read the same", 1, 16, NEEDS_HIPIO, all_read_the_same},
     {"large", "more than 2 GiB a rank", 1, 4, NEEDS_HIPIO | NEEDS_REQUEST, large},
     {"apart", "ranks on hosts of their own", 2, 2, NEEDS_HIPIO | NEEDS_REQUEST, apart},
     {"ways", "the way that bytes take", 2, 2, NEEDS_HIPIO, ways},
+    {"later", "a setting after the first exchange", 1, 4, NEEDS_HIPIO | NEEDS_GPU, later_setting},
     {"in_place", "messages from and to the buffer itself", 2, 4, NEEDS_HIPIO, in_place},
     {"straight", "from the GPU to shared memory", 2, 4, NEEDS_HIPIO | NEEDS_GPU, straight},
 };

@@ -45,5 +45,7 @@ void gpu_unregister(void *memory);
 void gpu_copy(void *to, const void *from, size_t bytes);
 /* The same by the GPU's copy engine, on a new stream that does not wait for the default stream. */
 void gpu_copy_other_stream(void *to, const void *from, size_t bytes);
+/* Queues a copy on the default stream and returns. The host side must be pinned. */
+void gpu_copy_queued(void *to, const void *from, size_t bytes);
 /* Sets every byte. */
 void gpu_set(void *memory, int value, size_t bytes);

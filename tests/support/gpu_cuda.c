@@ -268,6 +268,12 @@ void gpu_copy_other_stream(void *to, const void *from, size_t bytes)
     must(cu.stream_destroy(stream), "cuStreamDestroy");
 }
 
+void gpu_copy_queued(void *to, const void *from, size_t bytes)
+{
+    start();
+    must(cu.copy_async((uintptr_t)to, (uintptr_t)from, bytes, NULL), "cuMemcpyAsync");
+}
+
 /* The driver sets a device's memory only where that device is current. */
 void gpu_set(void *memory, int value, size_t bytes)
 {

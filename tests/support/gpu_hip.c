@@ -143,6 +143,11 @@ void gpu_copy_other_stream(void *to, const void *from, size_t bytes)
     must(hipStreamDestroy(stream), "hipStreamDestroy");
 }
 
+void gpu_copy_queued(void *to, const void *from, size_t bytes)
+{
+    must(hipMemcpyAsync(to, from, bytes, hipMemcpyDefault, NULL), "hipMemcpyAsync");
+}
+
 void gpu_set(void *memory, int value, size_t bytes)
 {
     must(hipMemset(memory, value, bytes), "hipMemset");
